@@ -1,0 +1,152 @@
+"""Everything Flask-CronLock raises, or puts into a ``Failed`` outcome::
+
+    CronLockError
+    ├── ConfigError               a configuration value cannot be used
+    ├── RegistrationError         a job cannot be registered
+    │   ├── ScheduleError         its schedule or zone is wrong
+    │   └── DurationError         one of its durations is wrong
+    ├── RefusedRun                the run was not begun, and nothing was touched
+    │   ├── UnknownJob
+    │   ├── NestedRun
+    │   ├── DirtySession
+    │   ├── SlotError
+    │   └── LockNameError
+    ├── Unavailable               no run is possible now; try again later
+    │   ├── DatabaseUnreachable
+    │   ├── NoFreeConnection
+    │   ├── NotPrimary
+    │   ├── TablesMissing
+    │   └── SecretMissing
+    └── RunError                  the run began and was rolled back
+        ├── JobTimeout
+        ├── LockLost
+        │   ├── TransactionEnded
+        │   └── SessionReplaced
+        ├── ForeignObject
+        ├── BrokenSlot
+        └── OutcomeUnknown
+
+Each class's docstring is its message; text given to it is added after a colon.
+"""
+
+from __future__ import annotations
+
+import inspect
+
+
+class CronLockError(Exception):
+    """Flask-CronLock could not go on."""
+
+    def __init__(self, detail: str | None = None) -> None:
+        text = " ".join(inspect.getdoc(type(self)).split())  # type: ignore[union-attr]
+        super().__init__(f"{text.removesuffix('.')}: {detail}" if detail else text)
+
+
+class ConfigError(CronLockError):
+    """Correct the configuration of Flask-CronLock."""
+
+
+class RegistrationError(CronLockError):
+    """Correct the registration of the job."""
+
+
+class ScheduleError(RegistrationError):
+    """Correct the schedule."""
+
+
+class DurationError(RegistrationError):
+    """Give a positive duration: a timedelta, seconds, or text such as "90s", "15m", "6h", "7d"."""
+
+
+class RefusedRun(CronLockError):
+    """The run was refused before anything was touched."""
+
+
+class UnknownJob(RefusedRun):
+    """No job of that name is registered; `flask cron list` shows those that are."""
+
+
+class NestedRun(RefusedRun):
+    """A run or lock cannot be taken inside another: call the work as a plain function, or after
+    the outer run has ended."""
+
+
+class DirtySession(RefusedRun):
+    """The caller's db.session holds writes that are not committed: commit them or roll them back
+    before the run, which has a transaction of its own."""
+
+
+class SlotError(RefusedRun):
+    """The named slot is not one that the job can run now; `flask cron list` shows its slots."""
+
+
+class LockNameError(RefusedRun):
+    """Name a lock by lower-case letters, digits, "-" and "_" (at most 63), or by a tuple that
+    starts with such a name and goes on with str, int or UUID parts."""
+
+
+class Unavailable(CronLockError):
+    """No run is possible now; try again later."""
+
+
+class DatabaseUnreachable(Unavailable):
+    """The database cannot be reached; see the log, and try again."""
+
+
+class NoFreeConnection(Unavailable):
+    """No connection came free in the app's pool: a run needs one, so raise pool_size or
+    pool_timeout in SQLALCHEMY_ENGINE_OPTIONS, or end the caller's open transaction first."""
+
+
+class NotPrimary(Unavailable):
+    """This server takes no writes (a standby, or a read-only session), so a lock on it excludes
+    nobody: point SQLALCHEMY_DATABASE_URI at the primary."""
+
+
+class TablesMissing(Unavailable):
+    """The tables of Flask-CronLock are missing or of another version: run `flask cron init-db`,
+    or the app's migrations."""
+
+
+class SecretMissing(Unavailable):
+    """No secret is configured, so no request can be let in: set CRONLOCK_SECRET or CRON_SECRET to
+    the output of `flask cron secret`."""
+
+
+class RunError(CronLockError):
+    """The run was rolled back."""
+
+
+class JobTimeout(RunError):
+    """The job's time was up and the run was rolled back: raise its timeout, or do less in one
+    run."""
+
+
+class LockLost(RunError):
+    """The transaction that held the lock and the claim is gone or aborted, so nothing was kept.
+    An SQL error that the job swallowed, a killed backend and a pooler's limit do this."""
+
+
+class TransactionEnded(LockLost):
+    """The job tried to end the run's own transaction: commit or roll back through
+    db.session.commit() and db.session.rollback(), which keep the lock."""
+
+
+class SessionReplaced(LockLost):
+    """db.session is no longer the run's own at its end: take db.session.remove() out of the
+    job; close() and rollback() are allowed."""
+
+
+class ForeignObject(RunError):
+    """An object loaded outside was used inside the lock, on another connection than the lock's:
+    load it again through the session that is passed in."""
+
+
+class BrokenSlot(RunError):
+    """A run of this slot sent a raw COMMIT and did not finish, so part of it may have been kept:
+    see to what it did, then run the slot by hand with --force."""
+
+
+class OutcomeUnknown(RunError):
+    """The connection broke in COMMIT and the server did not say what became of it; the next hit
+    for the slot settles it."""
