@@ -1,0 +1,225 @@
+"""``flask cron``: the commands."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from datetime import UTC, datetime
+from http import HTTPStatus
+from typing import Any, NoReturn
+
+import click
+from flask import current_app
+from flask.cli import AppGroup
+
+from .answers import of_outcome
+from .durations import format_duration
+from .exceptions import CronLockError, RefusedRun
+from .instance import with_pid
+from .jobs import Job
+from .limits import SHORT_TIMEOUT
+from .locks import Holder, all_holders
+from .results import Failed
+from .session import end_clean_transaction
+from .state import this_state
+from .tabular import print_table
+from .texts import error_text
+from .transaction import GuardedTransaction
+
+cron_commands = AppGroup("cron", help="Scheduled jobs: list them, run them, see who runs them.")
+as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+INIT_LOCK = ("cronlock", "init-db")
+INIT_WAIT = "60s"
+
+
+def _stop(error: BaseException, code: int) -> NoReturn:
+    click.echo(f"Error: {error_text(error, this_state().config.secrets)}", err=True)
+    raise SystemExit(code)
+
+
+class Instant(click.ParamType):  # type: ignore[type-arg,unused-ignore]
+    """A moment in RFC 3339, with its offset."""
+
+    name = "instant"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> datetime:
+        try:
+            moment = datetime.fromisoformat(value)
+        except ValueError:
+            self.fail(f"{value!r} is no moment; write it as 2026-10-25T07:00:00+01:00.")
+        if moment.tzinfo is None:
+            self.fail(f"{value!r} has no offset; add Z for UTC, or one such as +01:00.")
+        return moment
+
+
+@cron_commands.command("list")
+@click.option("--at", type=Instant(), help="Reckon the slots from this moment, not from now.")
+@as_json
+def list_jobs(at: datetime | None, as_json: bool) -> None:
+    """List the jobs, their schedules and next slots."""
+    moment = at or datetime.now(UTC)
+    records = [_job_record(job, moment) for job in this_state().jobs]
+    if as_json:
+        click.echo(json.dumps(records, indent=2))
+        return
+    if not records:
+        click.echo("No jobs are registered: decorate a function with @cron.job.")
+        return
+    print_table(
+        ["JOB", "SCHEDULE", "NEXT SLOT", "TIMEOUT"],
+        [
+            [
+                record["job"],
+                record["schedule"] or "none: kept from overlapping only",
+                record["next_slot"] or "-",
+                record["timeout"],
+            ]
+            for record in records
+        ],
+    )
+
+
+def _job_record(job: Job, moment: datetime) -> dict[str, Any]:
+    config = this_state().config
+    schedule = job.schedule(config.timezone)
+    upcoming = schedule.upcoming(moment, 5) if schedule else []
+    return {
+        "job": job.name,
+        "schedule": str(schedule) if schedule else None,
+        "next_slot": upcoming[0].at.isoformat() if upcoming else None,
+        "upcoming": [slot.at.isoformat() for slot in upcoming],
+        "timeout": format_duration(job.timeout or config.timeout),
+    }
+
+
+@cron_commands.command("run")
+@click.argument("name")
+@click.option("--slot", type=Instant(), help="Run for this slot, not for the newest.")
+@click.option("--force", is_flag=True, help="Run although it ran, is paused or late; uses no slot.")
+@as_json
+def run_job(name: str, slot: datetime | None, force: bool, as_json: bool) -> None:
+    """Run a job. Exit status: 0 ran or skipped, 1 failed, 2 usage."""
+    state = this_state()
+    try:
+        end_clean_transaction(state.db)
+        outcome = state.run("cli", name, slot, force)
+    except RefusedRun as error:
+        _stop(error, 2)
+    except CronLockError as error:
+        _stop(error, 1)
+    record = dict(of_outcome(outcome, HTTPStatus.OK).body)
+    if isinstance(outcome, Failed):
+        record["error"] = error_text(outcome.error, state.config.secrets)
+    click.echo(json.dumps(record) if as_json else _outcome_line(record))
+    raise SystemExit(int(isinstance(outcome, Failed)))
+
+
+def _outcome_line(record: dict[str, Any]) -> str:
+    words = {
+        "ran": lambda: f"ran: {json.dumps(record.get('processed'))}",
+        "skipped": lambda: f"skipped, {record['reason']}",
+        "failed": lambda: f"failed: {record['error']}",
+    }[record["outcome"]]()
+    notes = [
+        f"{label} {record[key]}"
+        for key, label in {
+            "slot": "slot",
+            "ran_at": "ran at",
+            "held_by": "held by",
+            "held_since": "since",
+            "next_slot": "next slot",
+        }.items()
+        if record.get(key)
+    ]
+    return f"{record['job']} {words}" + (f" ({', '.join(notes)})" if notes else "")
+
+
+@cron_commands.command("holders")
+@as_json
+def list_holders(as_json: bool) -> None:
+    """List who holds an advisory lock in this database: job, pid, instance, since, state."""
+    state = this_state()
+    config = state.config
+    names = [job.name for job in state.jobs]
+    try:
+        with GuardedTransaction(state.db.engine, SHORT_TIMEOUT, with_pid(config.instance)) as tx:
+            holders = all_holders(tx, config.namespace, names)
+    except CronLockError as error:
+        _stop(error, 1)
+    if as_json:
+        click.echo(json.dumps([_holder_record(holder) for holder in holders], indent=2))
+    elif holders:
+        rows = [_holder_row(_holder_record(holder)) for holder in holders]
+        print_table(["JOB", "PID", "INSTANCE", "SINCE", "STATE"], rows)
+    else:
+        click.echo("No advisory lock is held in this database.")
+
+
+def _holder_record(holder: Holder) -> dict[str, Any]:
+    return {
+        "job": holder.name,
+        "key": holder.key,
+        "pid": holder.pid,
+        "instance": holder.who,
+        "since": holder.since.isoformat(timespec="seconds") if holder.since else None,
+        "held_for_seconds": (
+            round((holder.seen_at - holder.since).total_seconds(), 1) if holder.since else None
+        ),
+        "state": holder.state,
+        "ours": holder.ours,
+        "overdue": holder.overdue,
+    }
+
+
+def _holder_row(record: dict[str, Any]) -> list[str]:
+    notes = ["not one of our runs"] * (not record["ours"]) + ["overdue"] * record["overdue"]
+    state = record["state"] or "unknown (grant pg_read_all_stats to see it)"
+    return [
+        record["job"] or f"key {record['key']}",
+        str(record["pid"]),
+        record["instance"],
+        record["since"] or "unknown",
+        ", ".join([state, *notes]),
+    ]
+
+
+@cron_commands.command("init-db")
+def init_db() -> None:
+    """Create the tables of Flask-CronLock where they are missing; safe on several dynos at once."""
+    state = this_state()
+    tables = state.ledger.tables
+
+    def create(session: Any) -> None:
+        state.db.metadata.create_all(session.connection(), tables=tables)
+
+    try:
+        created = state.with_lock(INIT_LOCK, create, wait=INIT_WAIT)
+    except CronLockError as error:
+        _stop(error, 1)
+    if hasattr(created, "reason"):
+        click.echo("Error: another init-db is still at work; run it again.", err=True)
+        raise SystemExit(1)
+    click.echo(f"The tables are there: {', '.join(table.fullname for table in tables)}.")
+
+
+@cron_commands.command("secret")
+def make_secret() -> None:
+    """Print a fresh secret; put it into CRON_SECRET, here and at the scheduler."""
+    click.echo(secrets.token_urlsafe(32))
+
+
+@cron_commands.command("urls")
+@click.option("--base", default="https://YOUR-APP", show_default=True, help="Scheme and host.")
+@as_json
+def list_urls(base: str, as_json: bool) -> None:
+    """Print the URL of each job, and the command that calls it as a scheduler would."""
+    config = this_state().config
+    root = current_app.config["APPLICATION_ROOT"].rstrip("/")
+    start = f"{base.rstrip('/')}{root}{config.url_prefix}"
+    urls = {job.name: f"{start}/{job.name}" for job in this_state().jobs}
+    if as_json:
+        click.echo(json.dumps(urls, indent=2))
+        return
+    for url in urls.values():
+        click.echo(f'curl --fail-with-body -X POST -H "Authorization: Bearer $CRON_SECRET" {url}')

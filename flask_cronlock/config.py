@@ -1,0 +1,183 @@
+"""Configuration: the keys, their defaults, and what is refused."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from .durations import parse_duration
+from .exceptions import ConfigError, DurationError, ScheduleError
+from .instance import find_instance
+from .schedule import load_zone
+
+logger = logging.getLogger("flask_cronlock")
+
+PREFIX = "CRONLOCK_"
+DEFAULTS: dict[str, Any] = {
+    "SECRET": None,
+    "NAMESPACE": None,
+    "URL_PREFIX": "/api/cron",
+    "TIMEZONE": "UTC",
+    "TIMEOUT": "60s",
+    "EARLY": "5s",
+    "IN_FLIGHT_STATUS": 200,
+    "INSTANCE": None,
+    "ENABLED": True,
+}
+SHORTEST_SECRET = 16
+PLACEHOLDERS = {"none", "null", "undefined", "changeme"}
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """One app's settings, checked."""
+
+    secrets: tuple[bytes, ...]
+    namespace: str
+    url_prefix: str
+    timezone: str
+    timeout: timedelta
+    early: timedelta
+    in_flight_status: int
+    instance: str
+    enabled: bool
+
+    @staticmethod
+    def checked_names(settings: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a constructor's settings, or raise :exc:`TypeError` for one that is unknown."""
+        for name in settings:
+            if name.upper() not in DEFAULTS or not name.islower():
+                known = ", ".join(key.lower() for key in DEFAULTS)
+                raise TypeError(f"CronLock() has no setting {name!r}; the settings are {known}")
+        return dict(settings)
+
+    @classmethod
+    def load(
+        cls,
+        app_config: Mapping[str, Any],
+        arguments: Mapping[str, Any],
+        environ: Mapping[str, str] = os.environ,
+    ) -> Config:
+        """Return the settings: a constructor's argument, else its ``CRONLOCK_`` key, else the
+        default.
+
+        :raises ConfigError: naming the key that cannot be used, and what to set instead.
+        """
+        _warn_of_unknown_keys(app_config)
+        given = {
+            key: app_config.get(PREFIX + key, default)
+            if arguments.get(key.lower()) is None
+            else arguments[key.lower()]
+            for key, default in DEFAULTS.items()
+        }
+        secret = given["SECRET"] if given["SECRET"] is not None else environ.get("CRON_SECRET")
+        return cls(
+            secrets=_secrets(secret),
+            namespace=_namespace(given["NAMESPACE"]),
+            url_prefix=_url_prefix(given["URL_PREFIX"]),
+            timezone=_timezone(given["TIMEZONE"]),
+            timeout=_duration("TIMEOUT", given["TIMEOUT"]),
+            early=_early(given["EARLY"]),
+            in_flight_status=_status(given["IN_FLIGHT_STATUS"]),
+            instance=find_instance(_instance_environ(given["INSTANCE"], environ)),
+            enabled=_boolean("ENABLED", given["ENABLED"]),
+        )
+
+
+def _warn_of_unknown_keys(app_config: Mapping[str, Any]) -> None:
+    for key in app_config:
+        if key.startswith(PREFIX) and key.removeprefix(PREFIX) not in DEFAULTS:
+            logger.warning(
+                "%s is not a configuration key of Flask-CronLock and is ignored; the keys are %s.",
+                key,
+                ", ".join(PREFIX + known for known in DEFAULTS),
+                extra={"action": "unknown_config_key", "key": key},
+            )
+
+
+def _secrets(given: object) -> tuple[bytes, ...]:
+    """Return the usable secrets; none at all is allowed here, and lets no request in."""
+    if given is None:
+        return ()
+    items = [given] if isinstance(given, (str, bytes)) else given
+    if not isinstance(items, Sequence) or not items:
+        raise ConfigError("CRONLOCK_SECRET must be a string, or a list of strings for rotation")
+    return tuple(_secret(item) for item in items)
+
+
+def _secret(item: object) -> bytes:
+    if not isinstance(item, (str, bytes)):
+        raise ConfigError("CRONLOCK_SECRET has an item that is no string; remove it")
+    raw = item.encode() if isinstance(item, str) else item
+    stripped = raw.rstrip(b"\r\n")
+    if stripped != raw:
+        logger.warning(
+            "A newline at the end of CRONLOCK_SECRET was stripped; store the secret without it.",
+            extra={"action": "secret_stripped"},
+        )
+    if stripped.strip().lower().decode(errors="replace") in PLACEHOLDERS | {""}:
+        raise ConfigError(
+            "CRONLOCK_SECRET is blank or a placeholder; set it to the output of `flask cron secret`"
+        )
+    if len(stripped) < SHORTEST_SECRET or stripped != stripped.strip():
+        raise ConfigError(
+            f"CRONLOCK_SECRET needs at least {SHORTEST_SECRET} bytes and no blanks around them; "
+            "set it to the output of `flask cron secret`"
+        )
+    return stripped
+
+
+def _namespace(given: object) -> str:
+    if given is None:
+        return ""
+    if not isinstance(given, str) or not re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,62}", given):
+        raise ConfigError(
+            'CRONLOCK_NAMESPACE must be lower-case letters, digits, "-" and "_", at most 63'
+        )
+    return given
+
+
+def _url_prefix(given: object) -> str:
+    if not isinstance(given, str) or not re.fullmatch(r"(/[\w.~-]+)+/?", given):
+        raise ConfigError('CRONLOCK_URL_PREFIX must be a path such as "/api/cron"')
+    return given.rstrip("/")
+
+
+def _timezone(given: object) -> str:
+    try:
+        load_zone(given)
+    except ScheduleError as error:
+        raise ConfigError(f"CRONLOCK_TIMEZONE: {error}") from error
+    return str(given)
+
+
+def _duration(key: str, given: Any) -> timedelta:
+    try:
+        return parse_duration(given, PREFIX + key)
+    except DurationError as error:
+        raise ConfigError(str(error)) from error
+
+
+def _instance_environ(given: object, environ: Mapping[str, str]) -> Mapping[str, str]:
+    return {**environ, "CRONLOCK_INSTANCE": str(given)} if given else environ
+
+
+def _early(given: Any) -> timedelta:
+    return timedelta() if given in (0, "0s", timedelta()) else _duration("EARLY", given)
+
+
+def _status(given: object) -> int:
+    if isinstance(given, bool) or not isinstance(given, int) or not 200 <= given <= 599:
+        raise ConfigError("CRONLOCK_IN_FLIGHT_STATUS must be an HTTP status such as 200 or 409")
+    return given
+
+
+def _boolean(key: str, given: object) -> bool:
+    if not isinstance(given, bool):
+        raise ConfigError(f"CRONLOCK_{key} must be True or False, not {given!r}")
+    return given

@@ -1,0 +1,178 @@
+"""The extension object that an app imports."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, ParamSpec, TypeVar, overload
+
+from flask import Flask
+from flask_sqlalchemy import SQLAlchemy
+from sqlalchemy.orm import Session
+
+from .borrowed import watch_forks
+from .cli import cron_commands
+from .config import Config
+from .durations import Duration
+from .exceptions import ConfigError
+from .jobs import Registry, make_job
+from .ledger import Ledger
+from .locks import LockName
+from .results import Outcome, Ran, Skipped
+from .state import AppState, add_state, this_state
+from .views import register_views
+
+F = TypeVar("F", bound=Callable[..., Any])
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class CronLock:
+    """Run scheduled jobs exactly once per slot, in any number of instances of an app.
+
+    :param db: the app's Flask-SQLAlchemy object; our tables join its metadata, and a run takes one
+        connection of its default engine.
+    :param app: set up this app now; else call :meth:`init_app`.
+    :param settings: each the twin of a ``CRONLOCK_`` key of the app's configuration, in lower
+        case, over which it wins: ``namespace``, ``url_prefix``, ``timezone``, ``timeout``, …
+    """
+
+    def __init__(self, db: SQLAlchemy, app: Flask | None = None, **settings: Any) -> None:
+        self.db = db
+        self.jobs = Registry()
+        self.ledger = Ledger(db.metadata)
+        self._settings = Config.checked_names(settings)
+        if app is not None:
+            self.init_app(app)
+
+    def init_app(self, app: Flask) -> None:
+        """Set up *app*: its endpoint and its ``flask cron`` commands. The database is not touched.
+
+        :raises ConfigError: for a setting that cannot be used.
+        """
+        if "cronlock" in app.extensions:
+            raise ConfigError(
+                "this app has a CronLock already; import that one and register jobs on it"
+            )
+        if "sqlalchemy" not in app.extensions:
+            raise ConfigError("call db.init_app(app) before cron.init_app(app)")
+        config = Config.load(app.config, self._settings)
+        with app.app_context():
+            watch_forks(self.db.engine)
+        add_state(app, AppState(self.db, self.jobs, self.ledger, config))
+        app.extensions["cronlock"] = self
+        register_views(app, config)
+        app.cli.add_command(cron_commands)
+
+    @overload
+    def job(self, name: F, /) -> F: ...
+
+    @overload
+    def job(
+        self,
+        name: str | None = None,
+        /,
+        *,
+        schedule: str | None = None,
+        tz: str | None = None,
+        every: Duration | None = None,
+        timeout: Duration | None = None,
+        max_lateness: Duration | None = None,
+    ) -> Callable[[F], F]: ...
+
+    def job(
+        self,
+        name: Any = None,
+        /,
+        *,
+        schedule: str | None = None,
+        tz: str | None = None,
+        every: Duration | None = None,
+        timeout: Duration | None = None,
+        max_lateness: Duration | None = None,
+    ) -> Any:
+        """Register the decorated function as a job, and return it unchanged.
+
+        It takes the :class:`Run` as its one argument, or none. What it returns is the outcome's
+        value. Without a schedule it has no slots: runs are only kept from overlapping.
+
+        :param name: by default the function's, with dashes.
+        :param schedule: a five-field cron expression.
+        :param tz: the schedule's IANA time zone; default ``CRONLOCK_TIMEZONE``.
+        :param every: instead of *schedule*, an interval in whole seconds from 1970-01-01 UTC.
+        :param timeout: how long a run may take; default ``CRONLOCK_TIMEOUT``.
+        :param max_lateness: how long after its time a slot may still be run; default: until the
+            next one begins.
+        :raises RegistrationError: naming the job and the cure.
+        """
+
+        def register(function: F, job_name: str | None = None) -> F:
+            job = make_job(
+                function,
+                job_name,
+                schedule=schedule,
+                tz=tz,
+                every=every,
+                timeout=timeout,
+                max_lateness=max_lateness,
+            )
+            self.jobs.add(job)
+            return function
+
+        if callable(name):
+            return register(name)
+        return functools.partial(register, job_name=name)
+
+    def run(self, name: str, slot: datetime | None = None, force: bool = False) -> Outcome:
+        """Run a job now, for the newest slot or for *slot*, as a request would.
+
+        :param slot: an aware datetime on the job's schedule.
+        :param force: run although the slot ran, the job is paused or it is too late; never although
+            it is running. Uses up no slot.
+        :raises RefusedRun: when the wish is wrong: unknown job, nested run, a slot off the grid.
+        :raises Unavailable: when no run could be begun; try again later.
+        """
+        return self._state().run("manual", name, slot, force)
+
+    def with_lock(
+        self,
+        name: LockName,
+        work: Callable[[Session], T],
+        timeout: Duration | None = None,
+        wait: Duration | None = None,
+    ) -> Ran[T] | Skipped:
+        """Call ``work(session)`` in a transaction of its own that holds the lock *name*.
+
+        The session is ``db.session`` inside *work*. What *work* raises is raised here, after the
+        rollback.
+
+        :param name: a name, or a tuple such as ``("customer", 42)``. A job's name is its lock.
+        :param timeout: how long *work* may take; default ``CRONLOCK_TIMEOUT``.
+        :param wait: how long to wait for the lock; default: not at all.
+        :raises LockLost: when the transaction was lost or aborted, so that nothing was kept.
+        """
+        return self._state().with_lock(name, work, timeout, wait)
+
+    def exclusive(
+        self,
+        name: LockName,
+        timeout: Duration | None = None,
+        wait: Duration | None = None,
+    ) -> Callable[[Callable[P, T]], Callable[P, Ran[T] | Skipped]]:
+        """Decorate a function so that each call runs under :meth:`with_lock`."""
+
+        def decorate(function: Callable[P, T]) -> Callable[P, Ran[T] | Skipped]:
+            @functools.wraps(function)
+            def call(*args: P.args, **kwargs: P.kwargs) -> Ran[T] | Skipped:
+                return self.with_lock(name, lambda _: function(*args, **kwargs), timeout, wait)
+
+            return call
+
+        return decorate
+
+    def _state(self) -> AppState:
+        state = this_state()
+        if state.jobs is not self.jobs:
+            raise ConfigError("this app was set up with another CronLock; use that one")
+        return state

@@ -1,0 +1,24 @@
+"""The process's place: where a run was made."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+from collections.abc import Mapping
+
+VARIABLES = ("CRONLOCK_INSTANCE", "DYNO", "RENDER_INSTANCE_ID", "FLY_MACHINE_ID")
+
+
+def find_instance(environ: Mapping[str, str] = os.environ) -> str:
+    """Return the platform's name for this instance, or else the host's.
+
+    Characters that PostgreSQL would not keep in ``application_name`` become ``?``.
+    """
+    given = next((value for name in VARIABLES if (value := environ.get(name, "").strip())), None)
+    return re.sub(r"[^!-~]", "?", given or socket.gethostname() or "unknown")
+
+
+def with_pid(instance: str) -> str:
+    """Return *instance* with the pid, asked anew each time since a worker is a fork."""
+    return f"{instance}/{os.getpid()}"

@@ -1,0 +1,194 @@
+"""Jobs and their registry."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from .durations import Duration, parse_duration, parse_every
+from .exceptions import RegistrationError, UnknownJob
+from .run import Run
+from .schedule import CronSchedule, EverySchedule, Schedule, load_zone
+
+JOB_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
+LONGEST_TIMEOUT = timedelta(days=24)
+"""PostgreSQL keeps its limits as milliseconds in 31 bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A function registered under a name."""
+
+    name: str
+    function: Callable[..., Any]
+    takes_run: bool
+    expression: str | None = None
+    zone: str | None = None
+    every: timedelta | None = None
+    timeout: timedelta | None = None
+    max_lateness: timedelta | None = None
+    _schedules: dict[str, Schedule] = field(default_factory=dict, repr=False, compare=False)
+
+    def schedule(self, default_zone: str) -> Schedule | None:
+        """Return the schedule, in the app's zone where the job names none; ``None`` without."""
+        if self.expression is None and self.every is None:
+            return None
+        zone = self.zone or default_zone
+        if zone not in self._schedules:
+            self._schedules[zone] = (
+                EverySchedule(self.every)
+                if self.every is not None
+                else CronSchedule(self.expression or "", zone)
+            )
+        return self._schedules[zone]
+
+    def call(self, run: Run) -> Any:
+        """Call the function, with the run where it takes one.
+
+        :raises TypeError: when it returned a coroutine, whose work would never be done.
+        """
+        value = self.function(run) if self.takes_run else self.function()
+        if inspect.iscoroutine(value):
+            value.close()
+            raise TypeError(
+                f"Job {self.name!r} returned a coroutine, which nobody awaits: call "
+                "asyncio.run() in the job"
+            )
+        return value
+
+    def is_registered_again_as(self, other: Job) -> bool:
+        """Tell a module that was imported twice from two jobs that want one name."""
+        mine, others = inspect.unwrap(self.function), inspect.unwrap(other.function)
+        return getattr(mine, "__module__", None) == getattr(others, "__module__", None) and getattr(
+            mine, "__qualname__", mine
+        ) == getattr(others, "__qualname__", others)
+
+
+def make_job(
+    function: Callable[..., Any],
+    name: str | None,
+    *,
+    schedule: str | None,
+    tz: str | None,
+    every: Duration | None,
+    timeout: Duration | None,
+    max_lateness: Duration | None,
+) -> Job:
+    """Return the job, or raise :exc:`RegistrationError` naming it and the cure."""
+    name = _checked_name(name, function)
+    try:
+        return _make_job(function, name, schedule, tz, every, timeout, max_lateness)
+    except RegistrationError as error:
+        error.args = (f"Job {name!r}: {error}",)
+        raise
+
+
+def _make_job(
+    function: Callable[..., Any],
+    name: str,
+    schedule: str | None,
+    tz: str | None,
+    every: Duration | None,
+    timeout: Duration | None,
+    max_lateness: Duration | None,
+) -> Job:
+    if schedule is not None and every is not None:
+        raise RegistrationError("give schedule= or every=, not both")
+    if tz is not None and schedule is None:
+        raise RegistrationError("tz= goes with schedule=; every= counts from 1970-01-01 UTC")
+    if max_lateness is not None and schedule is None and every is None:
+        raise RegistrationError("max_lateness= needs a schedule= or every= to be late for")
+    if tz is not None:
+        load_zone(tz)
+    if schedule is not None:
+        CronSchedule(schedule, tz or "UTC")
+    return Job(
+        name=name,
+        function=function,
+        takes_run=_takes_run(function),
+        expression=schedule,
+        zone=tz,
+        every=None if every is None else parse_every(every),
+        timeout=None if timeout is None else checked_timeout(timeout),
+        max_lateness=None if max_lateness is None else parse_duration(max_lateness, "max_lateness"),
+    )
+
+
+def checked_timeout(value: Duration) -> timedelta:
+    """Return *value* as a timeout that PostgreSQL can keep."""
+    timeout = parse_duration(value, "timeout")
+    if not timedelta(milliseconds=1) <= timeout <= LONGEST_TIMEOUT:
+        raise RegistrationError("timeout must be from one millisecond to 24 days")
+    return timeout
+
+
+def _checked_name(name: str | None, function: Callable[..., Any]) -> str:
+    if name is None:
+        name = getattr(function, "__name__", "").strip("_").lower().replace("_", "-")
+    if not isinstance(name, str) or not JOB_NAME.fullmatch(name):
+        raise RegistrationError(
+            f'{name!r} is no job name: use lower-case letters, digits, "-" and "_", at most 63, '
+            "the first a letter or digit"
+        )
+    return name
+
+
+def _takes_run(function: Callable[..., Any]) -> bool:
+    """Tell whether *function* wants the run; refuse what cannot be a job."""
+    if not callable(function):
+        raise RegistrationError("a job is a function")
+    if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+        raise RegistrationError(
+            "an async def function cannot be a job, since its transaction belongs to one thread: "
+            "make it a plain function, and call asyncio.run() in it for the async part"
+        )
+    if inspect.isgeneratorfunction(function):
+        raise RegistrationError(
+            "a generator function cannot be a job, since nobody would run its body: return a "
+            "value instead of yielding"
+        )
+    required = [
+        parameter
+        for parameter in inspect.signature(function).parameters.values()
+        if parameter.default is parameter.empty
+        and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+    ]
+    if len(required) > 1 or any(p.kind is p.KEYWORD_ONLY for p in required):
+        raise RegistrationError("a job takes one argument, the run, or none")
+    return bool(required)
+
+
+class Registry:
+    """The jobs of one extension object, by name."""
+
+    def __init__(self) -> None:
+        self._jobs: dict[str, Job] = {}
+
+    def add(self, job: Job) -> None:
+        known = self._jobs.get(job.name)
+        if known is not None and not known.is_registered_again_as(job):
+            raise RegistrationError(
+                f"Job {job.name!r}: the name is taken by "
+                f"{known.function.__module__}.{known.function.__qualname__}; choose another"
+            )
+        self._jobs[job.name] = job
+
+    def get(self, name: str) -> Job:
+        """Return the job, or raise :exc:`UnknownJob`."""
+        try:
+            return self._jobs[name]
+        except KeyError:
+            raise UnknownJob(repr(name)[:80]) from None
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._jobs
+
+    def __iter__(self) -> Iterator[Job]:
+        return iter(sorted(self._jobs.values(), key=lambda job: job.name))
+
+    def __len__(self) -> int:
+        return len(self._jobs)

@@ -1,0 +1,206 @@
+"""The tables, and the statements that claim, finish and record a run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import (
+    MetaData,
+    Table,
+    Text,
+    bindparam,
+    func,
+    insert,
+    select,
+    text,
+    update,
+)
+from sqlalchemy.dialects import postgresql
+
+from .exceptions import LockLost
+from .locks import HOLDER_OF_KEY, Holder, holder_of
+from .results import Reason
+from .run import Run
+from .sqlerrors import LOCK_NOT_AVAILABLE, sqlstate
+from .tables import Stamp, make_tables
+from .transaction import GuardedTransaction
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """What the ledger and the lock say to a wish to run."""
+
+    answer: str
+    """``locked`` (go on), ``broken``, or the reason to skip."""
+    holder: Holder | None
+    ran_at: datetime | None
+    run_app: str | None
+
+    @property
+    def locked(self) -> bool:
+        return self.answer == "locked"
+
+    @property
+    def broken(self) -> bool:
+        return self.answer == "broken"
+
+
+class Ledger:
+    """The three tables in the user's metadata, for one extension object."""
+
+    def __init__(self, metadata: MetaData) -> None:
+        self.run, self.attempt, self.job = make_tables(metadata)
+        self._admit = text(ADMIT.format(run=_quoted(self.run), job=_quoted(self.job)))
+        self._claim = self._build_claim()
+        self._finish = self._build_finish()
+        self._break = (
+            update(self.run)
+            .where(self.run.c.state == "running")
+            .values(state="broken", finished_at=func.clock_timestamp(), error=bindparam("why"))
+        )
+
+    @property
+    def tables(self) -> list[Table]:
+        return [self.run, self.attempt, self.job]
+
+    def _build_claim(self) -> Any:
+        """Return the INSERT that takes the slot.
+
+        A row comes back only where it was taken; with it the wait for locks, which was bounded
+        for this statement, goes back to what it was.
+        """
+        return (
+            postgresql.insert(self.run)
+            .on_conflict_do_nothing(
+                index_elements=[self.run.c.namespace, self.run.c.job, self.run.c.slot_key]
+            )
+            .returning(
+                func.pg_current_xact_id().cast(Text).label("xid"),
+                func.set_config("lock_timeout", bindparam("lock_timeout"), True),
+            )
+        )
+
+    def _build_finish(self) -> Any:
+        """Return the one statement that writes ``done``: only in the claim's own transaction."""
+        return (
+            update(self.run)
+            .where(
+                self.run.c.id == bindparam("run_id"),
+                self.run.c.state == "running",
+                func.pg_backend_pid() == bindparam("pid"),
+                func.now() == bindparam("began", type_=Stamp),
+                func.pg_current_xact_id().cast(Text) == bindparam("xid"),
+            )
+            .values(state="done", finished_at=func.clock_timestamp(), value=bindparam("result"))
+            .returning(self.run.c.finished_at)
+        )
+
+    def admit(self, tx: GuardedTransaction, run: Run, lock_text: str) -> Admission:
+        """Ask, in one statement and in this order: paused, done, broken, and only then the lock."""
+        row = tx.execute(
+            self._admit,
+            {
+                "namespace": run.namespace,
+                "job": run.job,
+                "slot_key": run.slot_key,
+                "scheduled_at": run.slot,
+                "forced": run.forced,
+                "key": lock_text,
+            },
+        ).one()
+        return Admission(row.answer, holder_of(row), row.finished_at, row.app)
+
+    def claim(self, tx: GuardedTransaction, run: Run) -> Reason | None:
+        """Take the slot; return ``None``, or the reason why it was not to be had.
+
+        A statement of its own: what was read before the lock, or in its statement, has a snapshot
+        older than the lock, and decides nothing.
+        """
+        values = _about(run)
+        try:
+            row = tx.execute(
+                self._claim, {**values, "state": "running", "lock_timeout": tx.lock_timeout}
+            ).one_or_none()
+        except Exception as error:
+            if sqlstate(error) == LOCK_NOT_AVAILABLE:
+                return Reason.ALREADY_RUNNING
+            raise
+        if row is None:
+            return Reason.ALREADY_RAN
+        tx.xid = row.xid
+        return None
+
+    def finish(self, tx: GuardedTransaction, run: Run, value: str) -> datetime:
+        """Write ``done``, or raise when this is no longer the transaction of the claim."""
+        proof = {"run_id": run.id, "pid": tx.pid, "began": tx.began, "xid": tx.xid}
+        row = tx.execute(self._finish, {**proof, "result": value}).one_or_none()
+        if row is None:
+            raise LockLost
+        finished_at: datetime = row.finished_at
+        return finished_at
+
+    def record_failure(self, tx: GuardedTransaction, run: Run, error: str) -> None:
+        """Record a failed attempt, unless its run is there after all.
+
+        A claim that a raw COMMIT made visible becomes ``broken``.
+        """
+        same_run = self.run.c.id == run.id
+        if tx.execute(self._break.where(same_run), {"why": error}).rowcount:
+            return
+        if tx.execute(select(self.run.c.id).where(same_run)).one_or_none() is None:
+            values = {**_about(run), "finished_at": func.clock_timestamp(), "error": error}
+            tx.execute(insert(self.attempt).values(values))
+
+    def mark_broken(self, tx: GuardedTransaction, run: Run) -> None:
+        """Mark the slot's claim that a raw COMMIT left behind."""
+        same_slot = (
+            self.run.c.namespace == run.namespace,
+            self.run.c.job == run.job,
+            self.run.c.slot_key == run.slot_key,
+        )
+        tx.execute(self._break.where(*same_slot), {"why": "a raw COMMIT, and no end"})
+
+
+# The CASE is evaluated in its order, so a slot that is done never touches the lock, and the holder
+# is looked up only when the lock was not to be had.
+ADMIT = """
+WITH asked AS MATERIALIZED (
+  SELECT run.finished_at, run.app,
+         CASE WHEN NOT :forced AND job.paused_at IS NOT NULL THEN 'paused'
+              WHEN run.state = 'done' OR NOT :forced AND CAST(:slot_key AS text) IS NOT NULL
+                   AND CAST(:scheduled_at AS timestamptz) <= job.pruned_through THEN 'already ran'
+              WHEN run.state IN ('running', 'broken') THEN 'broken'
+              WHEN pg_try_advisory_xact_lock(hashtextextended(CAST(:key AS text), 0)) THEN 'locked'
+              ELSE 'already running' END AS answer
+  FROM (SELECT) AS one
+  LEFT JOIN {run} AS run ON run.namespace = :namespace AND run.job = :job
+       AND run.slot_key = CAST(:slot_key AS text)
+  LEFT JOIN {job} AS job ON job.namespace = :namespace AND job.job = :job
+)
+SELECT asked.*, holder.*
+FROM asked LEFT JOIN LATERAL (
+  SELECT * FROM ({holder}) AS found WHERE asked.answer = 'already running' LIMIT 1
+) AS holder ON true
+""".replace("{holder}", HOLDER_OF_KEY)
+
+
+def _about(run: Run) -> dict[str, Any]:
+    return {
+        "id": run.id,
+        "namespace": run.namespace,
+        "job": run.job,
+        "slot_key": run.slot_key,
+        "scheduled_at": run.slot,
+        "trigger": run.trigger,
+        "forced": run.forced,
+        "instance": run.instance,
+        "app": run.app,
+        "started_at": run.started_at,
+    }
+
+
+def _quoted(table: Table) -> str:
+    dialect = postgresql.dialect()  # type: ignore[no-untyped-call]
+    return dialect.identifier_preparer.format_table(table)

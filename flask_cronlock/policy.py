@@ -1,0 +1,54 @@
+"""Which slot a wish to run is for, and whether it is too late for it."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from .exceptions import SlotError
+from .jobs import Job
+from .schedule import Schedule, Slot
+
+
+def choose_slot(
+    job: Job, schedule: Schedule, named: datetime | None, clock: datetime, early: timedelta
+) -> Slot:
+    """Return the slot that was named, or else the newest one by the database's *clock*.
+
+    A wish that comes up to *early* before a slot, but never more than half the interval, is for
+    that slot.
+
+    :raises SlotError: when the named time is off the schedule's grid or in the future.
+    """
+    newest = _newest(job, schedule, clock, early)
+    if named is None:
+        return newest
+    if named.tzinfo is None:
+        raise SlotError(f"{named.isoformat()} has no offset; write it as {newest.at.isoformat()}")
+    slot = schedule.named(named)
+    if slot is None:
+        raise SlotError(
+            f"{named.isoformat()} is not on the schedule {schedule} of {job.name!r}; its newest "
+            f"slot is {newest.at.isoformat()}"
+        )
+    if slot.at.timestamp() > newest.at.timestamp():
+        raise SlotError(f"{named.isoformat()} is in the future")
+    return slot
+
+
+def _newest(job: Job, schedule: Schedule, clock: datetime, early: timedelta) -> Slot:
+    newest = schedule.newest(clock + early)
+    if newest is None:
+        raise SlotError(f"{job.name!r} has no slot yet; the first is {schedule.next(clock).at}")
+    before = schedule.previous(newest)
+    if before is None:
+        return newest
+    ahead = newest.at.timestamp() - clock.timestamp()
+    half_interval = (newest.at.timestamp() - before.at.timestamp()) / 2
+    return before if ahead > half_interval else newest
+
+
+def is_too_late(job: Job, schedule: Schedule, slot: Slot, clock: datetime) -> bool:
+    """Tell whether *slot* is over: ``max_lateness`` after its time, else when the next begins."""
+    if job.max_lateness is not None:
+        return clock.timestamp() - slot.at.timestamp() > job.max_lateness.total_seconds()
+    return clock.timestamp() >= schedule.next(slot.at).at.timestamp()

@@ -1,0 +1,29 @@
+"""A route that is met with any number of slashes."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from werkzeug.routing import BaseConverter, Map
+
+
+class SlashedConverter(BaseConverter):
+    """Matches ``api//cron/job//`` where the plain route would be redirected or not found.
+
+    A scheduler follows no redirect, or follows it without the secret or as GET: the job would not
+    run, and nobody would be told.
+    """
+
+    part_isolating = False
+
+    def __init__(self, map: Map, prefix: str) -> None:
+        super().__init__(map)
+        parts = [re.escape(part) for part in prefix.split("/") if part]
+        self.regex = "/*" + "/+".join([*parts, "[^/]+"]) + "/*"
+
+    def to_python(self, value: str) -> str:
+        return value.rstrip("/").rpartition("/")[2]
+
+    def to_url(self, value: Any) -> str:
+        raise NotImplementedError("Links are built from the plain route.")

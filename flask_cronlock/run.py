@@ -1,0 +1,85 @@
+"""One attempt to execute a job: what it is about, and what the job is handed."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import MutableMapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+from sqlalchemy.orm import Session
+
+from .limits import Deadline
+
+
+class RunLog(logging.LoggerAdapter[logging.Logger]):
+    """A logger whose records carry the job's name and the run's id."""
+
+    def process(
+        self, msg: Any, kwargs: MutableMapping[str, Any]
+    ) -> tuple[Any, MutableMapping[str, Any]]:
+        kwargs["extra"] = {**(self.extra or {}), **(kwargs.get("extra") or {})}
+        return msg, kwargs
+
+
+@dataclass(slots=True, kw_only=True)
+class Run:
+    """The run that a job may take as its one argument."""
+
+    job: str
+    namespace: str
+    trigger: str
+    """``http``, ``cli``, ``clock``, ``queue`` or ``manual``."""
+    forced: bool
+    instance: str
+    app: str
+    started_at: datetime
+    slot: datetime | None = None
+    """The scheduled time, aware; ``None`` for a job without a schedule."""
+    previous_slot: datetime | None = None
+    """The scheduled time before this one, so that a run can take all since then."""
+    next_slot: datetime | None = None
+    slot_key: str | None = None
+    """The claim's key; ``None`` where no slot is used up."""
+    id: UUID = field(default_factory=uuid4)
+    _session: Session | None = field(default=None, repr=False)
+    _deadline: Deadline | None = field(default=None, repr=False)
+
+    def begin(self, session: Session, deadline: Deadline) -> None:
+        self._session, self._deadline = session, deadline
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What every outcome of this run carries."""
+        return {
+            "job": self.job,
+            "slot": self.slot,
+            "next_slot": self.next_slot,
+            "run_id": self.id,
+            "instance": self.instance,
+        }
+
+    @property
+    def session(self) -> Session:
+        """The run's ``db.session``; its writes commit with the claim or not at all."""
+        if self._session is None:
+            raise RuntimeError("run.session is there only while the job runs.")
+        return self._session
+
+    @property
+    def remaining(self) -> timedelta:
+        """What is left of the job's timeout; give it to calls that leave the database."""
+        return self._deadline.remaining if self._deadline else timedelta()
+
+    @property
+    def deadline(self) -> datetime:
+        """When the time is up, by the database's clock at the run's start."""
+        timeout = self._deadline.timeout if self._deadline else timedelta()
+        return self.started_at + timeout
+
+    @property
+    def log(self) -> RunLog:
+        about = {"job": self.job, "run": str(self.id)}
+        return RunLog(logging.getLogger("flask_cronlock.job"), about)

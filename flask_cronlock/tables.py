@@ -1,0 +1,73 @@
+"""The tables, in the user's own metadata, so that the app's migrations see them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import (
+    Boolean,
+    Column,
+    DateTime,
+    Index,
+    MetaData,
+    Table,
+    Text,
+    UniqueConstraint,
+    Uuid,
+)
+
+Stamp = DateTime(timezone=True)
+
+
+def _about_columns() -> tuple[Column[Any], ...]:
+    return (
+        Column("id", Uuid, primary_key=True),
+        Column("namespace", Text, nullable=False),
+        Column("job", Text, nullable=False),
+        Column("slot_key", Text),
+        Column("scheduled_at", Stamp),
+        Column("trigger", Text, nullable=False),
+        Column("forced", Boolean, nullable=False),
+        Column("instance", Text, nullable=False),
+        Column("app", Text, nullable=False),
+        Column("started_at", Stamp, nullable=False),
+        Column("finished_at", Stamp),
+    )
+
+
+def make_tables(metadata: MetaData) -> tuple[Table, Table, Table]:
+    """Return the tables of runs, of failed attempts, and of jobs."""
+    run = _table(
+        metadata,
+        "cronlock_run",
+        *_about_columns(),
+        Column("state", Text, nullable=False),
+        Column("value", Text),
+        Column("error", Text),
+        UniqueConstraint("namespace", "job", "slot_key", name="cronlock_run_slot"),
+    )
+    attempt = _table(
+        metadata,
+        "cronlock_attempt",
+        *_about_columns(),
+        Column("error", Text, nullable=False),
+        Index("cronlock_attempt_job", "namespace", "job", "started_at"),
+    )
+    job = _table(
+        metadata,
+        "cronlock_job",
+        Column("namespace", Text, primary_key=True),
+        Column("job", Text, primary_key=True),
+        Column("known_since", Stamp),
+        Column("pruned_through", Stamp),
+        Column("paused_at", Stamp),
+        Column("paused_by", Text),
+    )
+    return run, attempt, job
+
+
+def _table(metadata: MetaData, name: str, *parts: Any) -> Table:
+    """Return the table; one that another extension object put there is the same table."""
+    key = f"{metadata.schema}.{name}" if metadata.schema else name
+    known = metadata.tables.get(key)
+    return known if known is not None else Table(name, metadata, *parts)

@@ -1,0 +1,176 @@
+"""The guarded transaction: one connection and one transaction, proven whole until its commit.
+
+A transaction-level advisory lock that was taken outside any savepoint lives exactly as long as its
+transaction: COMMIT, ROLLBACK, an abort or the end of the backend frees it, and nothing else does.
+Whoever proves that the transaction is still the same one has proved the lock.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+import psycopg
+from psycopg.pq import TransactionStatus
+from sqlalchemy import Connection, CursorResult, Engine, Executable, event, text
+
+from .borrowed import Borrowed
+from .exceptions import JobTimeout, LockLost, NotPrimary, OutcomeUnknown, TransactionEnded
+from .limits import ARM, LOCK_WAIT, NAME_ROOM, REARM, Deadline, milliseconds
+from .sqlerrors import ENDED, OUT_OF_TIME, as_unavailable, broke_connection, driver_error, sqlstate
+
+SETTLE_WAIT = timedelta(seconds=2)
+XACT_STATUS = text("SELECT pg_xact_status(CAST(:xid AS xid8))")
+
+
+class GuardedTransaction:
+    """A READ COMMITTED transaction on one connection of *engine*, ended by us alone.
+
+    It begins on entry; without a :meth:`commit` it is rolled back on exit.
+
+    :param timeout: how long it may last, by the server's limits; a frozen or dead client too.
+    :param instance: who asks, with pid; shown as ``application_name`` while it lasts.
+    :param lock_wait: how long a statement may wait for a lock, until that is reset.
+    """
+
+    clock: datetime
+    """The database's clock at the first statement; no instance's clock decides anything."""
+    began: datetime
+    pid: int
+    lock_timeout: str
+
+    def __init__(
+        self, engine: Engine, timeout: timedelta, instance: str, lock_wait: timedelta = LOCK_WAIT
+    ) -> None:
+        self.engine, self.timeout, self.instance = engine, timeout, instance
+        self.lock_wait = lock_wait
+        self.xid: str | None = None
+        self.guarding = False
+        self._borrowed: Borrowed | None = None
+        self._process = os.getpid()
+
+    def __enter__(self) -> GuardedTransaction:
+        try:
+            try:
+                self._begin()
+            except Exception as error:
+                if self._borrowed is None or not broke_connection(error):
+                    raise
+                self._release()
+                self._begin()
+        except Exception as error:
+            self._release()
+            if (unavailable := as_unavailable(error)) is not None:
+                raise unavailable from error
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._release()
+
+    def _begin(self) -> None:
+        # 2
+        self._borrowed = Borrowed(self.engine)
+        self.connection, self.driver = self._borrowed.connection, self._borrowed.driver
+        self.connection.begin()
+        # 3
+        self.arm(self.timeout)
+        event.listen(self.connection, "commit", self._refuse_end)
+        event.listen(self.connection, "rollback", self._refuse_end)
+        event.listen(self.connection, "before_cursor_execute", self._before_statement)
+
+    def arm(self, timeout: timedelta) -> None:
+        """Set the limits, outside any savepoint, whose rollback would undo them."""
+        self.deadline = Deadline(timeout)
+        limits = {"timeout": milliseconds(timeout), "lock_wait": milliseconds(self.lock_wait)}
+        row = self.execute(ARM, {**limits, "instance": self.instance[-NAME_ROOM:]}).one()
+        if row.read_only:
+            raise NotPrimary
+        self.clock, self.began, self.pid = row.clock, row.began, row.pid
+        self.lock_timeout, self._limited_whole = row.lock_timeout, row.whole
+
+    def execute(self, statement: Executable, values: Mapping[str, Any] | None = None) -> _Result:
+        return self.connection.execute(statement, values)
+
+    def _refuse_end(self, _: Connection) -> None:
+        """Keep the job from ending the transaction, and with it the lock, through SQLAlchemy."""
+        if self.guarding:
+            raise TransactionEnded
+
+    def _before_statement(self, *_: object) -> None:
+        """Keep the deadline where the server has no limit for a whole transaction."""
+        if os.getpid() != self._process:
+            raise LockLost("a forked child of the job used the run's connection")
+        whole = self._limited_whole or not self.guarding
+        if whole or self.driver.info.transaction_status != TransactionStatus.INTRANS:
+            return
+        if self.deadline.passed:
+            raise JobTimeout
+        if self.deadline.due_for_rearming():
+            left = {"left": milliseconds(self.deadline.remaining)}
+            self.driver.execute(REARM, left, prepare=False)
+
+    def check(self) -> None:
+        """Raise unless the transaction can still commit, and in time."""
+        # 8
+        if self.deadline.passed:
+            raise JobTimeout
+        if self.driver.info.transaction_status != TransactionStatus.INTRANS:
+            raise LockLost
+
+    def commit(self) -> None:
+        """Commit, and raise unless the server said that it was one."""
+        # 9
+        self.guarding = False
+        try:
+            answer = self.driver.execute("COMMIT", prepare=False).statusmessage
+        except psycopg.OperationalError as error:
+            self._release(broken=True)
+            self._settle(error)
+            return
+        if answer != "COMMIT":
+            raise LockLost
+        self.connection.commit()
+
+    def _settle(self, error: psycopg.Error) -> None:
+        """Ask on a new connection what became of a COMMIT whose answer was lost."""
+        if self.xid is None:
+            return
+        try:
+            found = self._ask_status(self.xid)
+        except Exception as second:
+            raise OutcomeUnknown from second
+        if found == "aborted":
+            raise self.explain(error) from error
+        if found != "committed":
+            raise OutcomeUnknown from error
+
+    def _ask_status(self, xid: str) -> str | None:
+        until = time.monotonic() + SETTLE_WAIT.total_seconds()
+        with GuardedTransaction(self.engine, 2 * SETTLE_WAIT, self.instance) as other:
+            while True:
+                found: str | None = other.execute(XACT_STATUS, {"xid": xid}).scalar()
+                if found != "in progress" or time.monotonic() > until:
+                    return found
+                time.sleep(0.05)
+
+    def explain(self, error: BaseException) -> BaseException:
+        """Return what *error* means for the run: its time was up, its lock is lost, or itself."""
+        if driver_error(error) is None:
+            return error
+        gone = self.driver.closed or broke_connection(error) or sqlstate(error) in ENDED
+        if self.deadline.passed and (gone or sqlstate(error) in OUT_OF_TIME):
+            return JobTimeout()
+        return LockLost() if gone else error
+
+    def _release(self, broken: bool = False) -> None:
+        self.guarding = False
+        borrowed, self._borrowed = self._borrowed, None
+        if borrowed is not None:
+            borrowed.give_back(broken)
+
+
+_Result = CursorResult[Any]

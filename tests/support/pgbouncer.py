@@ -1,0 +1,149 @@
+"""A real PgBouncer in transaction mode, in front of the suite's PostgreSQL."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .databases import Database, Server
+
+REQUIRED = "CRONLOCK_REQUIRE_PGBOUNCER"
+"""Set by CI: a missing PgBouncer is then a failure, not a skip."""
+PLACES = ("/usr/sbin", "/usr/local/sbin", "/opt/homebrew/bin")
+
+
+@dataclass(frozen=True)
+class PgBouncer:
+    """A running PgBouncer that forwards every database of one server."""
+
+    host: str
+    port: int
+    process: subprocess.Popen[bytes]
+
+    def url(self, database: Database) -> str:
+        return f"postgresql+psycopg://postgres@{self.host}:{self.port}/{database.name}"
+
+
+def find_pgbouncer() -> str:
+    """Return the binary, or skip (in CI: fail) loudly."""
+    path = os.pathsep.join([os.environ.get("PATH", ""), *PLACES])
+    found = os.environ.get("PGBOUNCER") or shutil.which("pgbouncer", path=path) or _from_debian()
+    if found:
+        return found
+    reason = "PgBouncer is missing: apt-get install pgbouncer, or set PGBOUNCER to its path"
+    if os.environ.get(REQUIRED):
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+def _from_debian() -> str | None:
+    """Unpack Debian's package into the cache folder, which needs no root."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cronlock-tests"
+    binary = cache / "usr/sbin/pgbouncer"
+    if not binary.exists() and shutil.which("apt-get") and shutil.which("dpkg-deb"):
+        try:
+            _download(cache)
+        except (OSError, subprocess.SubprocessError):
+            return None
+    runs = binary.exists() and subprocess.run(
+        [binary, "--version"], capture_output=True, check=False
+    )
+    return str(binary) if runs and runs.returncode == 0 else None
+
+
+def _download(cache: Path) -> None:
+    cache.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=cache) as folder:
+        for command in (
+            ["apt-get", "download", "pgbouncer"],
+            ["sh", "-c", "dpkg-deb -x pgbouncer_*.deb ."],
+        ):
+            subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=120)
+        unpacked = Path(folder) / "usr"
+        if not (cache / "usr").exists():
+            unpacked.rename(cache / "usr")
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _version(binary: str) -> tuple[int, ...]:
+    text = subprocess.run([binary, "--version"], capture_output=True, text=True, check=True).stdout
+    found = re.search(r"PgBouncer (\d+)\.(\d+)", text)
+    assert found, text
+    return int(found[1]), int(found[2])
+
+
+def _settings(server: Server, binary: str, folder: Path, port: int, extra: dict[str, Any]) -> str:
+    settings = {
+        "listen_addr": "127.0.0.1",
+        "listen_port": port,
+        "unix_socket_dir": "",
+        "auth_type": "any",
+        "pool_mode": "transaction",
+        "default_pool_size": 2,
+        "server_login_retry": 1,
+        "logfile": folder / "log",
+        **extra,
+    }
+    if _version(binary) >= (1, 21):
+        # Newer ones keep track of prepared statements; the hazard is in those that do not.
+        settings.setdefault("max_prepared_statements", 0)
+    lines = "\n".join(f"{key} = {value}" for key, value in settings.items())
+    forward = f"* = host={server.host} port={server.port} user={server.user}"
+    return f"[databases]\n{forward}\n[pgbouncer]\n{lines}\n"
+
+
+@contextmanager
+def pgbouncer_before(server: Server, **extra: Any) -> Iterator[PgBouncer]:
+    """Run PgBouncer in transaction mode with two backends a database, unless *extra* says else."""
+    binary = find_pgbouncer()
+    with tempfile.TemporaryDirectory(prefix="cronlock-pgb-") as name:
+        folder = Path(name)
+        port = _free_port()
+        ini = folder / "pgbouncer.ini"
+        ini.write_text(_settings(server, binary, folder, port, extra))
+        for path in (folder, ini):
+            server.run_as.give(path)
+        with subprocess.Popen(
+            [binary, ini],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            **server.run_as.options,
+        ) as process:
+            try:
+                _wait_for(port, process, folder)
+                yield PgBouncer("127.0.0.1", port, process)
+            finally:
+                # SIGTERM waits for clients in newer versions, and is at once in older ones.
+                process.send_signal(signal.SIGQUIT)
+                process.wait(10)
+
+
+def _wait_for(port: int, process: subprocess.Popen[bytes], folder: Path) -> None:
+    until = time.monotonic() + 10
+    while time.monotonic() < until and process.poll() is None:
+        try:
+            socket.create_connection(("127.0.0.1", port), 1).close()
+        except OSError:
+            time.sleep(0.02)
+        else:
+            return
+    log = folder / "log"
+    pytest.fail("PgBouncer did not start: " + (log.read_text() if log.exists() else "no log"))
