@@ -1,3 +1,5 @@
+"""The dates and times of day that a cron expression names."""
+
 from __future__ import annotations
 
 import re

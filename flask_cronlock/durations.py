@@ -1,3 +1,5 @@
+"""Durations as people write them."""
+
 from __future__ import annotations
 
 import re

@@ -1,3 +1,5 @@
+"""From a schedule to its slots: pure functions of an instant."""
+
 from __future__ import annotations
 
 from abc import ABC, abstractmethod

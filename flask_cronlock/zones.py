@@ -1,3 +1,5 @@
+"""Time zones by exact name, and local times turned into instants."""
+
 from __future__ import annotations
 
 from bisect import bisect_left
