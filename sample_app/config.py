@@ -1,0 +1,43 @@
+"""Configuration: the database from `DATABASE_URL`, secrets from the environment only."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+
+def settings(overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the application's settings; `overrides` win.
+
+    `CRON_SECRET` is not read here: Flask-CronLock takes it from the environment itself.
+    """
+    chosen: dict[str, Any] = {
+        # A prepared statement would outlive its transaction on a pooler's shared connection.
+        "SQLALCHEMY_ENGINE_OPTIONS": {"connect_args": {"prepare_threshold": None}},
+        **overrides,
+    }
+    if "SQLALCHEMY_DATABASE_URI" not in chosen:
+        chosen["SQLALCHEMY_DATABASE_URI"] = database_url()
+    return chosen
+
+
+def database_url() -> str:
+    """Return `DATABASE_URL` for psycopg 3, or the URL of a local PostgreSQL started on demand."""
+    if url := os.environ.get("DATABASE_URL", "").strip():
+        return normalise(url)
+    from . import embedded
+
+    return embedded.database_url()
+
+
+def normalise(url: str) -> str:
+    """Return `url` with psycopg 3 named as the driver, unless it names a driver itself.
+
+    Hosting platforms hand out `postgres://`, which SQLAlchemy does not know, and `postgresql://`,
+    whose driver depends on SQLAlchemy's version.
+    """
+    scheme, separator, rest = url.partition("://")
+    if scheme in ("postgres", "postgresql"):
+        scheme = "postgresql+psycopg"
+    return f"{scheme}{separator}{rest}"
