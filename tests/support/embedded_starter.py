@@ -2,7 +2,8 @@
 
 Usage: embedded_starter.py FOLDER_OF_THE_PACKAGE BASE [fork]
 
-With `fork` a child lives on after the starter; its number is printed after the URL.
+An empty BASE is the default one. With `fork` a child lives on after the starter, which prints its
+number after the URL. Needs the standard library only, so that any account's Python will do.
 """
 
 from __future__ import annotations
@@ -17,10 +18,13 @@ sys.path.insert(0, sys.argv[1])
 from embedded import EmbeddedError, ensure
 
 try:
-    print(ensure(Path(sys.argv[2])), flush=True)
+    url = ensure(Path(sys.argv[2]) if sys.argv[2] else None)
 except EmbeddedError as error:
     sys.exit(str(error))
+sys.stdout.write(f"{url}\n")
+sys.stdout.flush()
 if "fork" in sys.argv and (child := os.fork()):
-    print(child, flush=True)
+    sys.stdout.write(f"{child}\n")
+    sys.stdout.flush()
     os._exit(0)
 signal.pause()

@@ -1,4 +1,4 @@
-"""Processes that use the embedded server, and what they leave behind."""
+"""Processes that use the embedded server, and a look at what they use."""
 
 from __future__ import annotations
 
@@ -23,11 +23,18 @@ SCRIPT = Path(__file__).with_name("embedded_starter.py")
 
 
 class Starter:
-    """A process that has asked for the server and uses it."""
+    """A process that has asked for the server of a folder and uses it."""
 
-    def __init__(self, base: Path, *words: str, python: str = sys.executable, **popen: Any) -> None:
-        package = popen.pop("package", PACKAGE.parent)
-        command = [python, str(STARTER), str(package), str(base), *words]
+    def __init__(
+        self,
+        base: Path | str,
+        *words: str,
+        script: Path = SCRIPT,
+        package: Path = PACKAGE,
+        python: str = sys.executable,
+        **popen: Any,
+    ) -> None:
+        command = [python, script, package.parent, base, *words]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **popen)
         self.output = self.process.stdout
 
@@ -38,7 +45,7 @@ class Starter:
         return line
 
     def end(self, signum: int = signal.SIGKILL) -> None:
-        """Kill it."""
+        """End it, unless it has ended."""
         self.process.send_signal(signum)
         self.process.wait()
 
@@ -52,26 +59,30 @@ class Starter:
 
 @contextmanager
 def open_folder() -> Iterator[Path]:
-    """A folder of our own that every account can enter, unlike pytest's."""
+    """Make a folder that every account can enter, unlike pytest's; wait for its servers' end."""
     folder = Path(tempfile.mkdtemp(prefix="embedded test ", dir="/tmp"))
     folder.chmod(0o755)
     yield folder
     for lock in folder.rglob("pg*/supervisor"):
-        with open(lock, "rb") as file:
+        with lock.open("r+b") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
     shutil.rmtree(folder)
 
 
 def socket_folder(url: str) -> Path:
+    """Return the folder of the socket a URL leads to."""
     return Path(parse_qs(urlsplit(url).query)["host"][0])
 
 
-def query(url: str, statement: str = "select 1") -> object:
+def query(url: str, statement: str = "select 1") -> Any:
+    """Return the first value of the answer."""
     with psycopg.connect(url.replace("+psycopg", "")) as connection:
-        return connection.execute(statement).fetchone()[0]
+        row = connection.execute(statement).fetchone()
+        return row and row[0]
 
 
 def answers(url: str) -> bool:
+    """Tell whether the server answers now."""
     try:
         return query(url) == 1
     except psycopg.OperationalError:
@@ -79,7 +90,6 @@ def answers(url: str) -> bool:
 
 
 def postmaster(url: str) -> int:
-    data = Path(str(query(url, "show data_directory")))
+    """Return the process id of the server a URL leads to."""
+    data = Path(query(url, "show data_directory"))
     return int((data / "postmaster.pid").read_text().split()[0])
-
-
