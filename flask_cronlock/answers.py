@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from http import HTTPStatus
@@ -15,6 +15,7 @@ from .exceptions import (
     JobTimeout,
     LockLost,
     NestedRun,
+    NoFreeConnection,
     OutcomeUnknown,
     RefusedRun,
     SecretMissing,
@@ -46,6 +47,7 @@ REFUSALS: list[tuple[type[RefusedRun], int, str]] = [
 UNAVAILABLE: list[tuple[type[Unavailable], int, str]] = [
     (SecretMissing, HTTPStatus.SERVICE_UNAVAILABLE, "No secret configured"),
     (TablesMissing, HTTPStatus.SERVICE_UNAVAILABLE, "Tables missing"),
+    (NoFreeConnection, HTTPStatus.SERVICE_UNAVAILABLE, "No connection free"),
     (Unavailable, HTTPStatus.SERVICE_UNAVAILABLE, "Database unavailable"),
 ]
 
@@ -59,13 +61,13 @@ class Answer:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-def of_outcome(outcome: Outcome, in_flight_status: int) -> Answer:
-    """Return the answer for *outcome*; neither an error's text nor SQL is in it."""
+def of_outcome(outcome: Outcome, in_flight_status: int, secrets: Iterable[bytes] = ()) -> Answer:
+    """Return the answer for *outcome*; no error's text, no SQL and no secret is in it."""
     body: dict[str, Any] = {"job": outcome.job}
     status: int = HTTPStatus.OK
     match outcome:
         case Ran(value):
-            body |= {"outcome": "ran", "processed": _processed(value)}
+            body |= {"outcome": "ran", "processed": json.loads(value_text(value, secrets))}
         case Skipped(reason):
             if reason is Reason.ALREADY_RUNNING:
                 status = in_flight_status
@@ -80,28 +82,24 @@ def of_outcome(outcome: Outcome, in_flight_status: int) -> Answer:
         body["duration_ms"] = round(outcome.duration.total_seconds() * 1000)
     body |= _known(
         next_slot=_stamp(outcome.next_slot),
-        run=None if isinstance(outcome, Skipped) or not outcome.run_id else str(outcome.run_id),
+        run=str(outcome.run_id) if outcome.run_id else None,
         instance=outcome.instance or None,
     )
     return Answer(status, body)
 
 
-def of_refusal(error: RefusedRun) -> Answer:
+def of_refusal(error: RefusedRun, about: Mapping[str, str]) -> Answer:
     status, words = _row(REFUSALS, error)
-    return Answer(status, {"error": words})
+    return Answer(status, {**about, "error": words})
 
 
-def of_unavailable(error: Unavailable) -> Answer:
+def of_unavailable(error: Unavailable, about: Mapping[str, str]) -> Answer:
     status, words = _row(UNAVAILABLE, error)
-    return Answer(status, {"error": words}, {"Retry-After": RETRY_AFTER})
+    return Answer(status, {**about, "error": words}, {"Retry-After": RETRY_AFTER})
 
 
 def _row(table: list[tuple[type[Any], int, str]], error: BaseException) -> tuple[int, str]:
     return next((status, words) for kind, status, words in table if isinstance(error, kind))
-
-
-def _processed(value: object) -> Any:
-    return json.loads(value_text(value))
 
 
 def _known(**about: str | None) -> dict[str, str]:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Any, NoReturn
@@ -11,16 +14,19 @@ from typing import Any, NoReturn
 import click
 from flask import current_app
 from flask.cli import AppGroup
+from sqlalchemy.exc import ProgrammingError, SQLAlchemyError
+from sqlalchemy.orm import Session
 
 from .answers import of_outcome
 from .durations import format_duration
-from .exceptions import CronLockError, RefusedRun
+from .exceptions import ConfigError, CronLockError, RefusedRun
 from .instance import with_pid
 from .jobs import Job
 from .limits import SHORT_TIMEOUT
 from .locks import Holder, all_holders
-from .results import Failed
+from .results import Failed, Skipped
 from .session import end_clean_transaction
+from .sqlerrors import driver_error
 from .state import this_state
 from .tabular import print_table
 from .texts import error_text
@@ -33,9 +39,29 @@ INIT_LOCK = ("cronlock", "init-db")
 INIT_WAIT = "60s"
 
 
-def _stop(error: BaseException, code: int) -> NoReturn:
-    click.echo(f"Error: {error_text(error, this_state().config.secrets)}", err=True)
+def _stop(words: str, code: int) -> NoReturn:
+    click.echo(f"Error: {words}", err=True)
     raise SystemExit(code)
+
+
+@contextmanager
+def _errors_told() -> Iterator[None]:
+    """End the command with one line for an error: status 2 for a wrong wish, else 1."""
+    try:
+        yield
+    except (CronLockError, SQLAlchemyError) as error:
+        _stop(_words(error), 2 if isinstance(error, RefusedRun) else 1)
+
+
+def _words(error: Exception) -> str:
+    """Return what *error* says, and what the database said."""
+    secrets = this_state().config.secrets
+    said = driver_error(error)
+    if said is None:
+        return error_text(error, secrets)
+    if isinstance(error, CronLockError):
+        return f"{error_text(error, secrets)} ({error_text(said, secrets)})"
+    return error_text(said, secrets)
 
 
 class Instant(click.ParamType):  # type: ignore[type-arg,unused-ignore]
@@ -78,6 +104,9 @@ def list_jobs(at: datetime | None, as_json: bool) -> None:
             for record in records
         ],
     )
+    for record in records:
+        for note in record["notes"]:
+            click.echo(f"{record['job']}: {note}")
 
 
 def _job_record(job: Job, moment: datetime) -> dict[str, Any]:
@@ -90,6 +119,7 @@ def _job_record(job: Job, moment: datetime) -> dict[str, Any]:
         "next_slot": upcoming[0].at.isoformat() if upcoming else None,
         "upcoming": [slot.at.isoformat() for slot in upcoming],
         "timeout": format_duration(job.timeout or config.timeout),
+        "notes": list(schedule.notes) if schedule else [],
     }
 
 
@@ -101,14 +131,10 @@ def _job_record(job: Job, moment: datetime) -> dict[str, Any]:
 def run_job(name: str, slot: datetime | None, force: bool, as_json: bool) -> None:
     """Run a job. Exit status: 0 ran or skipped, 1 failed, 2 usage."""
     state = this_state()
-    try:
+    with _errors_told():
         end_clean_transaction(state.db)
         outcome = state.run("cli", name, slot, force)
-    except RefusedRun as error:
-        _stop(error, 2)
-    except CronLockError as error:
-        _stop(error, 1)
-    record = dict(of_outcome(outcome, HTTPStatus.OK).body)
+    record = dict(of_outcome(outcome, HTTPStatus.OK, state.config.secrets).body)
     if isinstance(outcome, Failed):
         record["error"] = error_text(outcome.error, state.config.secrets)
     click.echo(json.dumps(record) if as_json else _outcome_line(record))
@@ -142,11 +168,9 @@ def list_holders(as_json: bool) -> None:
     state = this_state()
     config = state.config
     names = [job.name for job in state.jobs]
-    try:
-        with GuardedTransaction(state.db.engine, SHORT_TIMEOUT, with_pid(config.instance)) as tx:
-            holders = all_holders(tx, config.namespace, names)
-    except CronLockError as error:
-        _stop(error, 1)
+    instance = with_pid(config.instance)
+    with _errors_told(), GuardedTransaction(state.db.engine, SHORT_TIMEOUT, instance) as tx:
+        holders = all_holders(tx, config.namespace, names)
     if as_json:
         click.echo(json.dumps([_holder_record(holder) for holder in holders], indent=2))
     elif holders:
@@ -189,17 +213,19 @@ def init_db() -> None:
     """Create the tables of Flask-CronLock where they are missing; safe on several dynos at once."""
     state = this_state()
     tables = state.ledger.tables
+    # The apps of all namespaces share the tables, and so the lock.
+    shared = replace(state, config=replace(state.config, namespace=""))
 
-    def create(session: Any) -> None:
-        state.db.metadata.create_all(session.connection(), tables=tables)
+    def create(session: Session) -> None:
+        try:
+            state.db.metadata.create_all(session.connection(), tables=tables)
+        except ProgrammingError as error:
+            raise ConfigError("run init-db as a role that may make the tables") from error
 
-    try:
-        created = state.with_lock(INIT_LOCK, create, wait=INIT_WAIT)
-    except CronLockError as error:
-        _stop(error, 1)
-    if hasattr(created, "reason"):
-        click.echo("Error: another init-db is still at work; run it again.", err=True)
-        raise SystemExit(1)
+    with _errors_told():
+        created = shared.with_lock(INIT_LOCK, create, wait=INIT_WAIT)
+    if isinstance(created, Skipped):
+        _stop("another init-db is still at work; run it again.", 1)
     click.echo(f"The tables are there: {', '.join(table.fullname for table in tables)}.")
 
 

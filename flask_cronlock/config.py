@@ -6,13 +6,14 @@ import logging
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
 from .durations import parse_duration
-from .exceptions import ConfigError, DurationError, ScheduleError
+from .exceptions import ConfigError, DurationError, RegistrationError, ScheduleError
 from .instance import find_instance
+from .jobs import checked_timeout
 from .schedule import load_zone
 
 logger = logging.getLogger("flask_cronlock")
@@ -31,13 +32,15 @@ DEFAULTS: dict[str, Any] = {
 }
 SHORTEST_SECRET = 16
 PLACEHOLDERS = {"none", "null", "undefined", "changeme"}
+NEW_SECRET = "python3 -c 'import secrets; print(secrets.token_urlsafe(32))'"
+"""What makes a good secret; `flask cron secret` does too, but not for an app that cannot start."""
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
     """One app's settings, checked."""
 
-    secrets: tuple[bytes, ...]
+    secrets: tuple[bytes, ...] = field(repr=False)
     namespace: str
     url_prefix: str
     timezone: str
@@ -81,7 +84,7 @@ class Config:
             namespace=_namespace(given["NAMESPACE"]),
             url_prefix=_url_prefix(given["URL_PREFIX"]),
             timezone=_timezone(given["TIMEZONE"]),
-            timeout=_duration("TIMEOUT", given["TIMEOUT"]),
+            timeout=_timeout(given["TIMEOUT"]),
             early=_early(given["EARLY"]),
             in_flight_status=_status(given["IN_FLIGHT_STATUS"]),
             instance=find_instance(_instance_environ(given["INSTANCE"], environ)),
@@ -113,7 +116,8 @@ def _secrets(given: object) -> tuple[bytes, ...]:
 def _secret(item: object) -> bytes:
     if not isinstance(item, (str, bytes)):
         raise ConfigError("CRONLOCK_SECRET has an item that is no string; remove it")
-    raw = item.encode() if isinstance(item, str) else item
+    # os.environ keeps bytes that are no UTF-8 as surrogates.
+    raw = item.encode("utf-8", "surrogateescape") if isinstance(item, str) else item
     stripped = raw.rstrip(b"\r\n")
     if stripped != raw:
         logger.warning(
@@ -122,12 +126,17 @@ def _secret(item: object) -> bytes:
         )
     if stripped.strip().lower().decode(errors="replace") in PLACEHOLDERS | {""}:
         raise ConfigError(
-            "CRONLOCK_SECRET is blank or a placeholder; set it to the output of `flask cron secret`"
+            f"CRONLOCK_SECRET is blank or a placeholder; set it to the output of {NEW_SECRET}"
         )
     if len(stripped) < SHORTEST_SECRET or stripped != stripped.strip():
         raise ConfigError(
             f"CRONLOCK_SECRET needs at least {SHORTEST_SECRET} bytes and no blanks around them; "
-            "set it to the output of `flask cron secret`"
+            f"set it to the output of {NEW_SECRET}"
+        )
+    if re.search(rb"[\x00-\x1f\x7f]", stripped):
+        raise ConfigError(
+            "CRONLOCK_SECRET holds a control character, which no header can carry; "
+            f"set it to the output of {NEW_SECRET}"
         )
     return stripped
 
@@ -156,6 +165,13 @@ def _timezone(given: object) -> str:
     return str(given)
 
 
+def _timeout(given: Any) -> timedelta:
+    try:
+        return checked_timeout(given)
+    except RegistrationError as error:
+        raise ConfigError(f"CRONLOCK_TIMEOUT: {error}") from error
+
+
 def _duration(key: str, given: Any) -> timedelta:
     try:
         return parse_duration(given, PREFIX + key)
@@ -172,8 +188,12 @@ def _early(given: Any) -> timedelta:
 
 
 def _status(given: object) -> int:
-    if isinstance(given, bool) or not isinstance(given, int) or not 200 <= given <= 599:
-        raise ConfigError("CRONLOCK_IN_FLIGHT_STATUS must be an HTTP status such as 200 or 409")
+    allowed = isinstance(given, int) and (200 <= given <= 299 or 400 <= given <= 599)
+    if not isinstance(given, int) or not allowed or given in (204, 205):
+        raise ConfigError(
+            "CRONLOCK_IN_FLIGHT_STATUS must be an HTTP status such as 200 or 409: one with a body, "
+            "and no redirect"
+        )
     return given
 
 

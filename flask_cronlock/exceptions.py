@@ -124,12 +124,13 @@ class JobTimeout(RunError):
 
 class LockLost(RunError):
     """The transaction that held the lock and the claim is gone or aborted, so nothing was kept.
-    An SQL error that the job swallowed, a killed backend and a pooler's limit do this."""
+    An SQL error that the job swallowed, a killed backend and a pooler's limit do this: let SQL
+    errors end the job, or keep each inside db.session.begin_nested()."""
 
 
 class TransactionEnded(LockLost):
-    """The job tried to end the run's own transaction: commit or roll back through
-    db.session.commit() and db.session.rollback(), which keep the lock."""
+    """The job tried to end the run's own transaction, or to close its connection: use
+    db.session.commit(), db.session.rollback() and db.session.close(), which keep the lock."""
 
 
 class SessionReplaced(LockLost):

@@ -14,8 +14,10 @@ from sqlalchemy.orm import Session
 from .config import Config
 from .exceptions import LockLost
 from .instance import with_pid
+from .jobs import finished, refuse_deferred
 from .limits import LOCK_WAIT
-from .locks import PROOF, RESET_LOCK_TIMEOUT, TRY, WAIT, LockName, holder_of, lock_text
+from .locks import PROOF, RESET_LOCK_TIMEOUT, TRY, WAIT, LockName, find_holder, lock_text
+from .reports import end_if_overdue
 from .results import Ran, Reason, Skipped
 from .runner import own_context
 from .session import closed_off, joined_session
@@ -38,6 +40,7 @@ def work_exclusively(
 
     It takes the same steps as a run, less the slot and the claim; no table of ours is needed.
     """
+    refuse_deferred(work)
     key = lock_text(config.namespace, name)
     outer = db.session() if db.session.registry.has() else None
     instance = with_pid(config.instance)
@@ -45,13 +48,13 @@ def work_exclusively(
         db.engine, timeout + (wait or timedelta()), instance, lock_wait=wait or LOCK_WAIT
     )
     with own_context(app, key), tx:
-        skipped = _wait(tx, key, timeout) if wait else _try(tx, key)
+        skipped = _try_and_wait(tx, key, timeout) if wait else _try(tx, key)
         if skipped is not None:
             return skipped
         try:
             with closed_off(outer), joined_session(db, tx.connection) as session:
-                tx.guarding = True
-                value = work(session)
+                tx.guard()
+                value = finished(work(session))
             tx.check()
             _prove(tx)
             tx.commit()
@@ -67,7 +70,8 @@ def _try(tx: GuardedTransaction, key: str) -> Skipped | None:
     row = tx.execute(TRY, {"key": key, "lock_timeout": tx.lock_timeout}).one()
     if row.locked:
         return None
-    holder = holder_of(row)
+    holder = find_holder(tx, key)
+    end_if_overdue(tx, key, key, holder)
     return Skipped(
         Reason.ALREADY_RUNNING,
         job=key,
@@ -77,15 +81,19 @@ def _try(tx: GuardedTransaction, key: str) -> Skipped | None:
     )
 
 
-def _wait(tx: GuardedTransaction, key: str, timeout: timedelta) -> Skipped | None:
-    """Wait for the lock up to the transaction's ``lock_timeout``; the timeout counts from then."""
+def _try_and_wait(tx: GuardedTransaction, key: str, timeout: timedelta) -> Skipped | None:
+    """Wait for the lock up to the transaction's ``lock_timeout``; the timeout counts from then.
+
+    In vain, it names who held the lock when the wait began.
+    """
     before = tx.lock_timeout
-    try:
-        tx.execute(WAIT, {"key": key})
-    except DBAPIError as error:
-        if sqlstate(error) != LOCK_NOT_AVAILABLE:
-            raise
-        return Skipped(Reason.ALREADY_RUNNING, job=key, instance=tx.instance)
+    if (skipped := _try(tx, key)) is not None:
+        try:
+            tx.execute(WAIT, {"key": key})
+        except DBAPIError as error:
+            if sqlstate(error) != LOCK_NOT_AVAILABLE:
+                raise
+            return skipped
     tx.arm(timeout)
     tx.execute(RESET_LOCK_TIMEOUT, {"lock_timeout": before})
     return None

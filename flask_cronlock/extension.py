@@ -16,10 +16,11 @@ from .cli import cron_commands
 from .config import Config
 from .durations import Duration
 from .exceptions import ConfigError
-from .jobs import Registry, make_job
+from .jobs import Registry, make_job, refuse_deferred
 from .ledger import Ledger
 from .locks import LockName
 from .results import Outcome, Ran, Skipped
+from .session import watch_transactions
 from .state import AppState, add_state, this_state
 from .views import register_views
 
@@ -59,7 +60,11 @@ class CronLock:
             raise ConfigError("call db.init_app(app) before cron.init_app(app)")
         config = Config.load(app.config, self._settings)
         with app.app_context():
-            watch_forks(self.db.engine)
+            engine = self.db.engines.get(None)
+        if engine is None:
+            raise ConfigError("set SQLALCHEMY_DATABASE_URI: runs take a connection of that engine")
+        watch_forks(engine)
+        watch_transactions(engine)
         add_state(app, AppState(self.db, self.jobs, self.ledger, config))
         app.extensions["cronlock"] = self
         register_views(app, config)
@@ -163,6 +168,8 @@ class CronLock:
         """Decorate a function so that each call runs under :meth:`with_lock`."""
 
         def decorate(function: Callable[P, T]) -> Callable[P, Ran[T] | Skipped]:
+            refuse_deferred(function)
+
             @functools.wraps(function)
             def call(*args: P.args, **kwargs: P.kwargs) -> Ran[T] | Skipped:
                 return self.with_lock(name, lambda _: function(*args, **kwargs), timeout, wait)

@@ -8,15 +8,18 @@ import socket
 from collections.abc import Mapping
 
 VARIABLES = ("CRONLOCK_INSTANCE", "DYNO", "RENDER_INSTANCE_ID", "FLY_MACHINE_ID")
+LONGEST_NAME = 100
 
 
 def find_instance(environ: Mapping[str, str] = os.environ) -> str:
     """Return the platform's name for this instance, or else the host's.
 
-    Characters that PostgreSQL would not keep in ``application_name`` become ``?``.
+    Characters that PostgreSQL would not keep in ``application_name`` become ``?``; what is longer
+    than :data:`LONGEST_NAME` is cut.
     """
     given = next((value for name in VARIABLES if (value := environ.get(name, "").strip())), None)
-    return re.sub(r"[^!-~]", "?", given or socket.gethostname() or "unknown")
+    name = given or socket.gethostname() or "unknown"
+    return re.sub(r"[^!-~]", "?", name)[:LONGEST_NAME]
 
 
 def with_pid(instance: str) -> str:

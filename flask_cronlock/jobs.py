@@ -51,21 +51,27 @@ class Job:
 
         :raises TypeError: when it returned a coroutine, whose work would never be done.
         """
-        value = self.function(run) if self.takes_run else self.function()
-        if inspect.iscoroutine(value):
-            value.close()
-            raise TypeError(
-                f"Job {self.name!r} returned a coroutine, which nobody awaits: call "
-                "asyncio.run() in the job"
-            )
-        return value
+        return finished(self.function(run) if self.takes_run else self.function())
 
     def is_registered_again_as(self, other: Job) -> bool:
         """Tell a module that was imported twice from two jobs that want one name."""
-        mine, others = inspect.unwrap(self.function), inspect.unwrap(other.function)
-        return getattr(mine, "__module__", None) == getattr(others, "__module__", None) and getattr(
-            mine, "__qualname__", mine
-        ) == getattr(others, "__qualname__", others)
+        return _place(self.function) == _place(other.function)
+
+
+def _place(function: Callable[..., Any]) -> object:
+    """Return where *function* was written; another function stands elsewhere."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return (code.co_filename, code.co_firstlineno, code.co_qualname) if code else function
+
+
+def finished(value: Any) -> Any:
+    """Return *value*, or raise :exc:`TypeError` for a coroutine, whose work was not done."""
+    if inspect.iscoroutine(value):
+        value.close()
+        raise TypeError(
+            "A coroutine was returned, which nobody awaits: call asyncio.run() in the function."
+        )
+    return value
 
 
 def make_job(
@@ -138,28 +144,36 @@ def _checked_name(name: str | None, function: Callable[..., Any]) -> str:
 
 
 def _takes_run(function: Callable[..., Any]) -> bool:
-    """Tell whether *function* wants the run; refuse what cannot be a job."""
+    """Tell whether *function* wants the run, as its one argument or as a first one named so."""
+    refuse_deferred(function)
+    parameters = [
+        parameter
+        for parameter in inspect.signature(function).parameters.values()
+        if parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+    ]
+    required = [parameter for parameter in parameters if parameter.default is parameter.empty]
+    if len(required) > 1 or any(p.kind is p.KEYWORD_ONLY for p in required):
+        raise RegistrationError("a job takes one argument, the run, or none")
+    first = parameters[0] if parameters else None
+    return bool(required) or (
+        first is not None and first.name == "run" and first.kind is not first.KEYWORD_ONLY
+    )
+
+
+def refuse_deferred(function: Callable[..., Any]) -> None:
+    """Raise :exc:`RegistrationError` for what is no function, or does its work after the call."""
     if not callable(function):
-        raise RegistrationError("a job is a function")
+        raise RegistrationError(f"{function!r:.80} is no function")
     if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
         raise RegistrationError(
-            "an async def function cannot be a job, since its transaction belongs to one thread: "
-            "make it a plain function, and call asyncio.run() in it for the async part"
+            "an async def function cannot be run here, since its transaction belongs to one "
+            "thread: make it a plain function, and call asyncio.run() in it for the async part"
         )
     if inspect.isgeneratorfunction(function):
         raise RegistrationError(
-            "a generator function cannot be a job, since nobody would run its body: return a "
+            "a generator function cannot be run here, since nobody would run its body: return a "
             "value instead of yielding"
         )
-    required = [
-        parameter
-        for parameter in inspect.signature(function).parameters.values()
-        if parameter.default is parameter.empty
-        and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
-    ]
-    if len(required) > 1 or any(p.kind is p.KEYWORD_ONLY for p in required):
-        raise RegistrationError("a job takes one argument, the run, or none")
-    return bool(required)
 
 
 class Registry:
@@ -172,8 +186,7 @@ class Registry:
         known = self._jobs.get(job.name)
         if known is not None and not known.is_registered_again_as(job):
             raise RegistrationError(
-                f"Job {job.name!r}: the name is taken by "
-                f"{known.function.__module__}.{known.function.__qualname__}; choose another"
+                f"Job {job.name!r}: the name is taken by {known.function!r}; choose another"
             )
         self._jobs[job.name] = job
 

@@ -20,7 +20,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql
 
 from .exceptions import LockLost
-from .locks import HOLDER_OF_KEY, Holder, holder_of
+from .locks import Holder, find_holder
 from .results import Reason
 from .run import Run
 from .sqlerrors import LOCK_NOT_AVAILABLE, sqlstate
@@ -110,7 +110,8 @@ class Ledger:
                 "key": lock_text,
             },
         ).one()
-        return Admission(row.answer, holder_of(row), row.finished_at, row.app)
+        holder = find_holder(tx, lock_text) if row.answer == "already running" else None
+        return Admission(row.answer, holder, row.finished_at, row.app)
 
     def claim(self, tx: GuardedTransaction, run: Run) -> Reason | None:
         """Take the slot; return ``None``, or the reason why it was not to be had.
@@ -163,27 +164,20 @@ class Ledger:
         tx.execute(self._break.where(*same_slot), {"why": "a raw COMMIT, and no end"})
 
 
-# The CASE is evaluated in its order, so a slot that is done never touches the lock, and the holder
-# is looked up only when the lock was not to be had.
+# The CASE is evaluated in its order, so a slot that is done never touches the lock.
 ADMIT = """
-WITH asked AS MATERIALIZED (
-  SELECT run.finished_at, run.app,
-         CASE WHEN NOT :forced AND job.paused_at IS NOT NULL THEN 'paused'
-              WHEN run.state = 'done' OR NOT :forced AND CAST(:slot_key AS text) IS NOT NULL
-                   AND CAST(:scheduled_at AS timestamptz) <= job.pruned_through THEN 'already ran'
-              WHEN run.state IN ('running', 'broken') THEN 'broken'
-              WHEN pg_try_advisory_xact_lock(hashtextextended(CAST(:key AS text), 0)) THEN 'locked'
-              ELSE 'already running' END AS answer
-  FROM (SELECT) AS one
-  LEFT JOIN {run} AS run ON run.namespace = :namespace AND run.job = :job
-       AND run.slot_key = CAST(:slot_key AS text)
-  LEFT JOIN {job} AS job ON job.namespace = :namespace AND job.job = :job
-)
-SELECT asked.*, holder.*
-FROM asked LEFT JOIN LATERAL (
-  SELECT * FROM ({holder}) AS found WHERE asked.answer = 'already running' LIMIT 1
-) AS holder ON true
-""".replace("{holder}", HOLDER_OF_KEY)
+SELECT run.finished_at, run.app,
+       CASE WHEN NOT :forced AND job.paused_at IS NOT NULL THEN 'paused'
+            WHEN run.state = 'done' OR NOT :forced AND CAST(:slot_key AS text) IS NOT NULL
+                 AND CAST(:scheduled_at AS timestamptz) <= job.pruned_through THEN 'already ran'
+            WHEN run.state IN ('running', 'broken') THEN 'broken'
+            WHEN pg_try_advisory_xact_lock(hashtextextended(CAST(:key AS text), 0)) THEN 'locked'
+            ELSE 'already running' END AS answer
+FROM (SELECT) AS one
+LEFT JOIN {run} AS run ON run.namespace = :namespace AND run.job = :job
+     AND run.slot_key = CAST(:slot_key AS text)
+LEFT JOIN {job} AS job ON job.namespace = :namespace AND job.job = :job
+"""
 
 
 def _about(run: Run) -> dict[str, Any]:

@@ -18,8 +18,9 @@ SHORT_TIMEOUT = timedelta(seconds=10)
 """How long our own looks and records may take."""
 REARM_AFTER = 0.5
 """Seconds after which the limits of PostgreSQL 14 to 16 are set anew."""
-NAME_ROOM = 34
-"""What is left of the 63 bytes of ``application_name`` for the instance and pid."""
+NAME_ROOM = 29
+"""What is left of the 63 bytes of ``application_name`` for the instance and pid, at the longest
+timeout."""
 
 # set_config(…, true) is SET LOCAL: behind a pooler the next client of the backend sees none of it.
 # An armed transaction_timeout is not armed anew by another value, hence '0' first.
@@ -49,8 +50,11 @@ SELECT set_config('statement_timeout', %(left)s, true),
 
 
 def milliseconds(duration: timedelta) -> str:
-    """Return *duration* as PostgreSQL's limits take it; never 0, which means no limit."""
-    return str(max(1, int(duration / timedelta(milliseconds=1))))
+    """Return *duration* as PostgreSQL's limits take it; never 0, which means no limit.
+
+    It is rounded up, so that no limit is over before the deadline.
+    """
+    return str(max(1, -(-duration // timedelta(milliseconds=1))))
 
 
 class Deadline:

@@ -8,6 +8,7 @@ from .config import Config
 from .exceptions import SlotError
 from .instance import with_pid
 from .jobs import Job
+from .limits import LOCK_WAIT
 from .policy import choose_slot, is_too_late
 from .run import Run
 
@@ -26,6 +27,7 @@ class Plan:
     ) -> None:
         self.job, self.trigger, self.force, self._named = job, trigger, force, named
         self.timeout: timedelta = job.timeout or config.timeout
+        self.lock_wait = min(LOCK_WAIT, self.timeout / 2)
         self.instance = with_pid(config.instance)
         self.too_late = False
         self._config, self._app_name = config, app_name

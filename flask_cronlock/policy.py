@@ -22,7 +22,7 @@ def choose_slot(
     newest = _newest(job, schedule, clock, early)
     if named is None:
         return newest
-    if named.tzinfo is None:
+    if named.utcoffset() is None:
         raise SlotError(f"{named.isoformat()} has no offset; write it as {newest.at.isoformat()}")
     slot = schedule.named(named)
     if slot is None:
@@ -36,15 +36,12 @@ def choose_slot(
 
 
 def _newest(job: Job, schedule: Schedule, clock: datetime, early: timedelta) -> Slot:
-    newest = schedule.newest(clock + early)
-    if newest is None:
-        raise SlotError(f"{job.name!r} has no slot yet; the first is {schedule.next(clock).at}")
-    before = schedule.previous(newest)
-    if before is None:
-        return newest
-    ahead = newest.at.timestamp() - clock.timestamp()
-    half_interval = (newest.at.timestamp() - before.at.timestamp()) / 2
-    return before if ahead > half_interval else newest
+    begun, coming = schedule.newest(clock), schedule.next(clock)
+    if begun is None:
+        raise SlotError(f"{job.name!r} has no slot yet; the first is {coming.at.isoformat()}")
+    ahead = coming.at.timestamp() - clock.timestamp()
+    half_interval = (coming.at.timestamp() - begun.at.timestamp()) / 2
+    return coming if ahead <= min(early.total_seconds(), half_interval) else begun
 
 
 def is_too_late(job: Job, schedule: Schedule, slot: Slot, clock: datetime) -> bool:

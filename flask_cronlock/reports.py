@@ -6,20 +6,25 @@ import logging
 from collections.abc import Iterable
 
 from flask import Flask
-from sqlalchemy import Engine
+from flask_sqlalchemy import SQLAlchemy
+from sqlalchemy import Engine, text
 from sqlalchemy.exc import DBAPIError
 
 from . import signals
 from .exceptions import BrokenSlot
 from .ledger import Admission, Ledger
 from .limits import SHORT_TIMEOUT
-from .locks import Holder, end_overdue, lock_text
+from .locks import Holder, end_holder, lock_text
 from .results import Failed, Outcome, Ran, Reason, Skipped
 from .run import Run
-from .texts import error_text, redacted, traceback_text
+from .session import joined_session
+from .texts import error_text, loggable
 from .transaction import GuardedTransaction
 
 logger = logging.getLogger("flask_cronlock")
+
+SAVEPOINT = text("SAVEPOINT cronlock_subscribers")
+ROLL_BACK = text("ROLLBACK TO SAVEPOINT cronlock_subscribers")
 
 
 def refusal(ledger: Ledger, tx: GuardedTransaction, run: Run, seen: Admission) -> Outcome:
@@ -38,8 +43,7 @@ def refusal(ledger: Ledger, tx: GuardedTransaction, run: Run, seen: Admission) -
             extra={"action": "namespace_shared", "job": run.job},
         )
     holder = seen.holder
-    if holder is not None and holder.overdue:
-        _end(tx, run, holder)
+    end_if_overdue(tx, run.job, lock_text(run.namespace, run.job), holder)
     return Skipped(
         Reason(seen.answer),
         held_by=holder.who if holder else None,
@@ -49,15 +53,17 @@ def refusal(ledger: Ledger, tx: GuardedTransaction, run: Run, seen: Admission) -
     )
 
 
-def _end(tx: GuardedTransaction, run: Run, holder: Holder) -> None:
+def end_if_overdue(tx: GuardedTransaction, name: str, key: str, holder: Holder | None) -> None:
     """End a holder that no limit of the server's could end: one frozen in mid-message."""
-    extra = {"action": "overdue_holder_ended", "job": run.job, "holder": holder.who}
+    if holder is None or not holder.overdue:
+        return
+    extra = {"action": "overdue_holder_ended", "job": name, "holder": holder.who}
     try:
-        ended = end_overdue(tx, holder, lock_text(run.namespace, run.job))
+        ended = end_holder(tx, holder, key)
     except DBAPIError as error:
         logger.error(
-            "Job %s: %s holds its lock past the deadline, and could not be ended: %s",
-            run.job,
+            "%s: %s holds the lock past its deadline, and could not be ended: %s",
+            name,
             holder.who,
             error_text(error.orig or error),
             extra={**extra, "action": "overdue_holder_kept"},
@@ -65,8 +71,8 @@ def _end(tx: GuardedTransaction, run: Run, holder: Holder) -> None:
         return
     if ended:
         logger.warning(
-            "Job %s: %s held its lock past the deadline (%s), so its backend %s was ended.",
-            run.job,
+            "%s: %s held the lock past its deadline (%s), so its backend %s was ended.",
+            name,
             holder.who,
             holder.deadline,
             holder.pid,
@@ -74,16 +80,36 @@ def _end(tx: GuardedTransaction, run: Run, holder: Holder) -> None:
         )
 
 
-def started(app: Flask, run: Run) -> None:
-    """Tell that the job begins; what a subscriber wrote through the run's session is undone."""
+def started(
+    app: Flask, db: SQLAlchemy, tx: GuardedTransaction, run: Run, secrets: Iterable[bytes]
+) -> None:
+    """Tell that the job begins.
+
+    Subscribers have a session of their own in a savepoint: whatever they do to it is undone.
+    """
     logger.info(
         "Job %s began%s.",
         run.job,
         f" for {run.slot.isoformat()}" if run.slot else "",
         extra={"action": "job_started", **_extra(run)},
     )
-    signals.send(signals.job_started, app, job=run.job, run=run)
-    run.session.rollback()
+    if not signals.job_started.receivers:
+        return
+    tx.execute(SAVEPOINT)
+    try:
+        with joined_session(db, tx.connection) as session:
+            run.begin(session, tx.deadline)
+            signals.send(signals.job_started, app, secrets, job=run.job, run=run)
+            session.rollback()
+    except Exception as error:
+        logger.error(
+            "Job %s: a subscriber of %s broke its session: %s",
+            run.job,
+            signals.job_started.name,
+            error_text(error, secrets),
+            extra={"action": "subscriber_failed", **_extra(run)},
+        )
+    tx.execute(ROLL_BACK)
 
 
 def record(
@@ -116,18 +142,14 @@ def tell(app: Flask, outcome: Outcome, secrets: Iterable[bytes]) -> None:
         case Failed(error):
             _log_failure(outcome, error, secrets)
             signal = signals.job_failed
-    signals.send(signal, app, job=outcome.job, outcome=outcome)
+    signals.send(signal, app, secrets, job=outcome.job, outcome=outcome)
 
 
 def _log_failure(outcome: Failed, error: BaseException, secrets: Iterable[bytes]) -> None:
     """Log with the traceback, but never one that holds a secret: that one goes in redacted."""
-    trace = traceback_text(error, ())
-    safe = redacted(trace, secrets)
-    words = f"failed: {error_text(error, secrets)}"
-    if safe == trace:
-        _log(logging.ERROR, "job_failed", outcome, words, error)
-    else:
-        _log(logging.ERROR, "job_failed", outcome, f"{words}\n{safe}")
+    shown, trace = loggable(error, secrets)
+    words = f"failed: {error_text(error, secrets).removesuffix('.')}{trace}"
+    _log(logging.ERROR, "job_failed", outcome, words, shown)
 
 
 def _log(

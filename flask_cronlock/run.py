@@ -57,7 +57,6 @@ class Run:
             "job": self.job,
             "slot": self.slot,
             "next_slot": self.next_slot,
-            "run_id": self.id,
             "instance": self.instance,
         }
 

@@ -16,6 +16,7 @@ from flask_sqlalchemy import SQLAlchemy
 
 from . import reports
 from .config import Config
+from .contexts import fresh_context
 from .exceptions import NestedRun
 from .jobs import Job
 from .ledger import Ledger
@@ -38,7 +39,7 @@ def own_context(app: Flask, name: str) -> Iterator[None]:
         raise NestedRun(f"{name!r} inside {outer!r}")
     token = _inside.set(name)
     try:
-        with app.app_context():
+        with fresh_context(app):
             yield
     finally:
         _inside.reset(token)
@@ -62,14 +63,14 @@ class Runner:
         # 1
         with own_context(app, job.name):
             outcome = self._attempt(app, plan)
-        with app.app_context():
+        with fresh_context(app):
             reports.tell(app, outcome, self.config.secrets)
         return outcome
 
     def _attempt(self, app: Flask, plan: Plan) -> Outcome:
         if not self.config.enabled:
             return Skipped(Reason.PAUSED, job=plan.job.name, instance=plan.instance)
-        tx = GuardedTransaction(self.db.engine, plan.timeout, plan.instance)
+        tx = GuardedTransaction(self.db.engine, plan.timeout, plan.instance, plan.lock_wait)
         run: Run | None = None
         try:
             # 2, 3
@@ -86,24 +87,26 @@ class Runner:
                 if (taken := self.ledger.claim(tx, run)) is not None:
                     return Skipped(taken, **run.about)
                 # 7
+                tx.guard()
+                reports.started(app, self.db, tx, run, self.config.secrets)
                 with joined_session(self.db, tx.connection) as session:
                     run.begin(session, tx.deadline)
-                    reports.started(app, run)
-                    tx.guarding = True
                     value = plan.job.call(run)
                 # 8
                 tx.check()
-                finished_at = self.ledger.finish(tx, run, value_text(value))
+                finished_at = self.ledger.finish(tx, run, value_text(value, self.config.secrets))
                 # 9
                 tx.commit()
-                return Ran(value, **run.about, duration=finished_at - run.started_at)
+                took = finished_at - run.started_at
+                return Ran(value, **run.about, run_id=run.id, duration=took)
         # 10
         except BaseException as error:
-            if run is None or tx.xid is None:
+            if run is None or not tx.claimed:
                 if (unavailable := as_unavailable(error)) is not None:
                     raise unavailable from error
                 raise
-            failed = Failed(tx.explain(error), **run.about, duration=tx.deadline.elapsed)
+            about = {**run.about, "run_id": run.id, "duration": tx.deadline.elapsed}
+            failed = Failed(tx.explain(error), **about)
             reports.record(self.ledger, self.db.engine, run, failed, self.config.secrets)
             if not isinstance(error, (Exception, SystemExit)):
                 raise

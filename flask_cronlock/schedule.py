@@ -7,6 +7,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
+from functools import lru_cache
 
 from .cronfields import FIRST_YEAR, LAST_YEAR, CronFields
 from .durations import Duration, format_duration, parse_every
@@ -39,6 +40,9 @@ class Schedule(ABC):
 
     Takes aware datetimes of any zone and refuses naive ones with `ValueError`.
     """
+
+    notes: tuple[str, ...] = ()
+    """What the expression does that its writer may not expect."""
 
     @abstractmethod
     def newest(self, until: datetime) -> Slot | None:
@@ -84,17 +88,27 @@ class CronSchedule(Schedule):
         self.expression = self._fields.text
         self.notes = self._fields.notes
         self._passes = (False,) if self._fields.fixed else (False, True)
+        # Runs of one slot ask for the same neighbours. The keys are in UTC: a repeated hour's two
+        # instants are one key in any other zone.
+        self._newest = lru_cache(maxsize=8)(self._find_newest)
+        self._next = lru_cache(maxsize=8)(self._find_next)
 
     def __str__(self) -> str:
         return f"{self.expression} {self.zone.key}"
 
     def newest(self, until: datetime) -> Slot | None:
-        found = [self._last(_utc(until), second_pass) for second_pass in self._passes]
+        return self._newest(_utc(until))
+
+    def next(self, after: datetime) -> Slot:
+        return self._next(_utc(after))
+
+    def _find_newest(self, until: datetime) -> Slot | None:
+        found = [self._last(until, second_pass) for second_pass in self._passes]
         last = max((moment for moment in found if moment), default=None)
         return self._slot(*last) if last else None
 
-    def next(self, after: datetime) -> Slot:
-        return self._slot(*min(self._first(_utc(after), second) for second in self._passes))
+    def _find_next(self, after: datetime) -> Slot:
+        return self._slot(*min(self._first(after, second) for second in self._passes))
 
     # Within one pass the instants never decrease from label to label, across dates too. So a binary
     # search holds in every zone, and labels that share an instant lie side by side. Wall time has

@@ -9,19 +9,50 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from flask_sqlalchemy import SQLAlchemy
 from sqlalchemy import Connection, Engine, event, text
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import PendingRollbackError, SQLAlchemyError
 from sqlalchemy.orm import ORMExecuteState, Session
 
-from .exceptions import DirtySession, ForeignObject, SessionReplaced
+from .exceptions import DirtySession, ForeignObject, LockLost, SessionReplaced
 
 logger = logging.getLogger("flask_cronlock")
 
 WROTE = text("SELECT pg_current_xact_id_if_assigned() IS NOT NULL")
+
+
+@dataclass(slots=True)
+class _Watch:
+    """The run's connection, and whether the job was warned of another one."""
+
+    connection: Connection
+    warned: bool = False
+
+
+_watch: ContextVar[_Watch | None] = ContextVar("cronlock_watch", default=None)
+
+
+def watch_transactions(engine: Engine) -> None:
+    """Warn of a job that begins a second transaction on *engine*, where no rollback reaches it."""
+    event.listen(engine, "begin", _warn_of_second_transaction)
+
+
+def _warn_of_second_transaction(connection: Connection) -> None:
+    watch = _watch.get()
+    if watch is None or watch.warned or connection is watch.connection:
+        return
+    watch.warned = True
+    logger.warning(
+        "The job began a second transaction on its own database, in an app context or on a "
+        "connection of its own: what it writes there is kept or lost apart from the run. Use "
+        "db.session in the context that the job is called in.",
+        extra={"action": "second_transaction"},
+    )
 
 
 @cache
@@ -64,22 +95,34 @@ def joined_session(db: SQLAlchemy, connection: Connection) -> Iterator[Session]:
     options = {**factory.kw, "join_transaction_mode": "create_savepoint", "twophase": False}
     session = _joined_class(factory.class_)(**options)  # type: ignore[arg-type]
     session.cronlock_connection = connection  # type: ignore[attr-defined]
+    before = db.session() if db.session.registry.has() else None
     db.session.registry.set(session)  # type: ignore[arg-type]
+    watching = _watch.set(_Watch(connection))
     try:
         yield session
         if not db.session.registry.has() or db.session.registry() is not session:
             raise SessionReplaced
         session.commit()
+    except PendingRollbackError as swallowed:
+        raise LockLost from swallowed
     finally:
-        db.session.registry.clear()
+        _watch.reset(watching)
+        if db.session.registry.has() and db.session.registry() is not session:
+            _close_quietly(db.session())
         _close_quietly(session)
+        db.session.registry.clear()
+        if before is not None:
+            db.session.registry.set(before)
 
 
 def _close_quietly(session: Session) -> None:
-    """Close *session*; on a broken connection its rollback fails, and there is nothing to undo."""
+    """Close *session*; on a broken connection its rollback fails, and there is nothing to undo.
+
+    In a forked child it is refused.
+    """
     try:
         session.close()
-    except SQLAlchemyError:
+    except (SQLAlchemyError, LockLost):
         logger.debug("The run's session could not be closed.", exc_info=True)
 
 
@@ -93,22 +136,32 @@ def end_clean_transaction(db: SQLAlchemy) -> None:
     session: Session = db.session()
     if session.new or session.dirty or session.deleted:
         raise DirtySession
-    if session.in_transaction():
-        if _has_written(session):
-            raise DirtySession
-        session.rollback()
+    connections = _connections(session)
+    if not any(connection.engine.pool is db.engine.pool for connection in connections):
+        return
+    if any(_has_written(connection) for connection in connections):
+        raise DirtySession
+    session.rollback()
 
 
-def _has_written(session: Session) -> bool:
-    """Ask the server, which alone knows of flushed and of raw writes."""
+def _connections(session: Session) -> set[Connection]:
     transaction = session.get_transaction()
-    assert transaction is not None
-    if not transaction._connections:
-        return False
+    return {entry[0] for entry in transaction._connections.values()} if transaction else set()
+
+
+def _has_written(connection: Connection) -> bool:
+    """Ask the server, which alone knows of flushed and of raw writes; another kind may have any."""
+    if connection.dialect.name != "postgresql":
+        return True
     try:
-        return bool(session.execute(WROTE).scalar())
+        return bool(connection.execute(WROTE).scalar())
     except SQLAlchemyError:
         return False
+
+
+def _pending(session: Session) -> set[int]:
+    """Return the identities of what is to be flushed; mapped objects need not be hashable."""
+    return {id(item) for item in (*session.dirty, *session.new, *session.deleted)}
 
 
 @contextmanager
@@ -128,12 +181,12 @@ def closed_off(outer: Session | None) -> Iterator[None]:
     def refuse_query(_: ORMExecuteState) -> None:
         raise ForeignObject
 
-    before = set(outer.dirty) | set(outer.new) | set(outer.deleted)
+    before = _pending(outer)
     event.listen(outer, "do_orm_execute", refuse_query)
     event.listen(outer, "before_flush", refuse)
     try:
         yield
-        if {*outer.dirty, *outer.new, *outer.deleted} - before:
+        if _pending(outer) - before:
             raise ForeignObject
     finally:
         event.remove(outer, "do_orm_execute", refuse_query)

@@ -6,10 +6,13 @@ Each carries ``job`` (its name). A subscriber's error is logged and changes noth
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from typing import Any
 
 from blinker import NamedSignal, Namespace
 from flask import Flask
+
+from .texts import loggable
 
 logger = logging.getLogger("flask_cronlock")
 _signals = Namespace()
@@ -27,14 +30,17 @@ job_failed = _signals.signal("job-failed")
 """Sent after the rollback, when the attempt has been recorded; carries ``outcome``."""
 
 
-def send(signal: NamedSignal, app: Flask, **about: Any) -> None:
+def send(signal: NamedSignal, app: Flask, secrets: Iterable[bytes], **about: Any) -> None:
     """Call every subscriber of *signal* in turn; one that raises stops no other."""
     for receiver in signal.receivers_for(app):
         try:
             receiver(app, **about)
-        except Exception:
-            logger.exception(
-                "A subscriber of %s raised; the run goes on.",
+        except Exception as error:
+            shown, trace = loggable(error, secrets)
+            logger.error(
+                "A subscriber of %s raised; the run goes on.%s",
                 signal.name,
+                trace,
+                exc_info=shown,
                 extra={"action": "subscriber_failed", "signal": signal.name},
             )

@@ -6,17 +6,26 @@ import psycopg
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from .exceptions import DatabaseUnreachable, NoFreeConnection, TablesMissing, Unavailable
+from .exceptions import (
+    DatabaseUnreachable,
+    JobTimeout,
+    LockLost,
+    NoFreeConnection,
+    RunError,
+    TablesMissing,
+    Unavailable,
+)
 
 LOCK_NOT_AVAILABLE = "55P03"
-OUT_OF_TIME = {
-    "57014",  # statement_timeout, or a cancel
+CANCELED = "57014"
+TIMED_OUT = {
+    "25P03",  # idle_in_transaction_session_timeout
+    "25P04",  # transaction_timeout
 }
 ENDED = {
     "25P01",  # no transaction is open
+    "3B001",  # a savepoint is gone, and so is the transaction that it was in
     "25P02",  # the transaction is aborted
-    "25P03",  # idle_in_transaction_session_timeout
-    "25P04",  # transaction_timeout
     "57P01",  # terminated by an administrator, or by a contender
     "57P02",  # crash of the server
     "08P01",  # a pooler's limit
@@ -38,7 +47,9 @@ UNREACHABLE_CLASSES = {
 
 def driver_error(error: BaseException | None) -> psycopg.Error | None:
     """Return psycopg's error at the root of *error*, if there is one."""
-    while error is not None:
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
         if isinstance(error, psycopg.Error):
             return error
         error = error.orig if isinstance(error, DBAPIError) else error.__cause__
@@ -55,6 +66,21 @@ def broke_connection(error: BaseException) -> bool:
     return isinstance(error, DBAPIError) and error.connection_invalidated
 
 
+def ended(error: BaseException) -> bool:
+    """Tell whether *error* says that the transaction it came from is over."""
+    return broke_connection(error) or sqlstate(error) in ENDED
+
+
+def timed_out(error: BaseException) -> bool:
+    """Tell whether the server ended the transaction for its length, or for being idle."""
+    return sqlstate(error) in TIMED_OUT
+
+
+def canceled(error: BaseException) -> bool:
+    """Tell whether the statement was cancelled: by ``statement_timeout``, or by an operator."""
+    return sqlstate(error) == CANCELED
+
+
 def as_unavailable(error: BaseException) -> Unavailable | None:
     """Return why no run is possible now, or ``None`` when *error* says something else."""
     if isinstance(error, PoolTimeout):
@@ -66,5 +92,22 @@ def as_unavailable(error: BaseException) -> Unavailable | None:
         return TablesMissing()
     if found.sqlstate is None:
         return DatabaseUnreachable() if isinstance(found, psycopg.OperationalError) else None
-    unreachable = found.sqlstate[:2] in UNREACHABLE_CLASSES
+    unreachable = found.sqlstate[:2] in UNREACHABLE_CLASSES or timed_out(found)
     return DatabaseUnreachable() if unreachable else None
+
+
+def meaning(error: BaseException, closed: bool, late: bool) -> BaseException:
+    """Return what *error* means for a run: its time was up, its lock is lost, or just itself.
+
+    :param closed: the run's connection is gone.
+    :param late: the run's deadline has passed.
+    """
+    if isinstance(error, RunError) or driver_error(error) is None:
+        return error
+    gone = closed or ended(error)
+    late = timed_out(error) or (late and (gone or canceled(error)))
+    if not gone and not late:
+        return error
+    found = JobTimeout() if late else LockLost()
+    found.__cause__ = error
+    return found

@@ -10,19 +10,23 @@ LONGEST_VALUE = 500
 LONGEST_ERROR = 1000
 
 
-def value_text(value: object) -> str:
-    """Return *value* as JSON of at most :data:`LONGEST_VALUE` characters.
+def value_text(value: object, secrets: Iterable[bytes] = ()) -> str:
+    """Return *value* as ASCII JSON of at most :data:`LONGEST_VALUE` characters.
 
-    What JSON has no form for, or what is too long, becomes the start of its ``repr`` as a string;
-    the run was a success whatever its job returned.
+    What JSON has no form for, what is too long or holds a secret becomes the start of its ``repr``
+    as a string; the run was a success whatever its job returned.
     """
     try:
         exact = json.dumps(value, allow_nan=False)
     except Exception:
         exact = ""
-    if exact and len(exact) <= LONGEST_VALUE:
+    if exact and len(exact) <= LONGEST_VALUE and redacted(exact, secrets) == exact:
         return exact
-    return json.dumps(_shortened(_repr(value), LONGEST_VALUE // 6))
+    text = redacted(_repr(value), secrets)
+    longest = LONGEST_VALUE
+    while len(shortened := json.dumps(_shortened(text, longest))) > LONGEST_VALUE:
+        longest -= 1 + longest // 8
+    return shortened
 
 
 def _repr(value: object) -> str:
@@ -43,18 +47,28 @@ def error_text(error: BaseException, secrets: Iterable[bytes] = ()) -> str:
     except Exception:
         first_line = "(its text could not be had)"
     text = redacted(f"{type(error).__qualname__}: {first_line}", secrets)
-    printable = text.replace("\0", "\\x00").encode("utf-8", "backslashreplace").decode()
-    return _shortened(printable, LONGEST_ERROR)
+    printable = "".join(
+        character if character.isprintable() else ascii(character)[1:-1]
+        for character in text[:LONGEST_ERROR]
+    )
+    return _shortened(printable + text[LONGEST_ERROR:], LONGEST_ERROR)
 
 
-def traceback_text(error: BaseException, secrets: Iterable[bytes]) -> str:
-    """Return the traceback of *error* as it may stand in a log."""
-    return redacted("".join(traceback.format_exception(error)), secrets)
+def loggable(error: BaseException, secrets: Iterable[bytes]) -> tuple[BaseException | None, str]:
+    """Return *error* for a log's ``exc_info``, and what to append to the message.
+
+    One whose traceback holds a secret must not get there: its redacted traceback is appended.
+    """
+    trace = "".join(traceback.format_exception(error))
+    safe = redacted(trace, secrets)
+    return (error, "") if safe == trace else (None, f"\n{safe.rstrip()}")
 
 
 def redacted(text: str, secrets: Iterable[bytes]) -> str:
-    """Return *text* with every configured secret blotted out."""
-    for secret in secrets:
-        for form in {secret.decode("utf-8", "replace"), secret.decode("latin-1")}:
-            text = text.replace(form, "[secret]")
+    """Return *text* with every configured secret blotted out, also where ``repr`` or JSON has
+    escaped it."""
+    for secret in sorted(secrets, key=len, reverse=True):
+        for plain in (secret.decode("utf-8", "replace"), secret.decode("latin-1")):
+            for form in (plain, repr(plain)[1:-1], ascii(plain)[1:-1], json.dumps(plain)[1:-1]):
+                text = text.replace(form, "[secret]")
     return text

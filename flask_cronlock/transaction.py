@@ -20,7 +20,7 @@ from sqlalchemy import Connection, CursorResult, Engine, Executable, event, text
 from .borrowed import Borrowed
 from .exceptions import JobTimeout, LockLost, NotPrimary, OutcomeUnknown, TransactionEnded
 from .limits import ARM, LOCK_WAIT, NAME_ROOM, REARM, Deadline, milliseconds
-from .sqlerrors import ENDED, OUT_OF_TIME, as_unavailable, broke_connection, driver_error, sqlstate
+from .sqlerrors import as_unavailable, broke_connection, meaning
 
 SETTLE_WAIT = timedelta(seconds=2)
 XACT_STATUS = text("SELECT pg_xact_status(CAST(:xid AS xid8))")
@@ -73,14 +73,18 @@ class GuardedTransaction:
 
     def _begin(self) -> None:
         # 2
-        self._borrowed = Borrowed(self.engine)
+        self._borrowed = Borrowed(self.engine, self._refuse_end)
         self.connection, self.driver = self._borrowed.connection, self._borrowed.driver
         self.connection.begin()
         # 3
         self.arm(self.timeout)
+
+    def guard(self) -> None:
+        """Hand the connection to the job, and keep it from ending the transaction."""
         event.listen(self.connection, "commit", self._refuse_end)
         event.listen(self.connection, "rollback", self._refuse_end)
         event.listen(self.connection, "before_cursor_execute", self._before_statement)
+        self.guarding = True
 
     def arm(self, timeout: timedelta) -> None:
         """Set the limits, outside any savepoint, whose rollback would undo them."""
@@ -92,10 +96,15 @@ class GuardedTransaction:
         self.clock, self.began, self.pid = row.clock, row.began, row.pid
         self.lock_timeout, self._limited_whole = row.lock_timeout, row.whole
 
+    @property
+    def claimed(self) -> bool:
+        """Tell whether this process, and no forked child of it, has claimed in here."""
+        return self.xid is not None and os.getpid() == self._process
+
     def execute(self, statement: Executable, values: Mapping[str, Any] | None = None) -> _Result:
         return self.connection.execute(statement, values)
 
-    def _refuse_end(self, _: Connection) -> None:
+    def _refuse_end(self, *_: Connection) -> None:
         """Keep the job from ending the transaction, and with it the lock, through SQLAlchemy."""
         if self.guarding:
             raise TransactionEnded
@@ -127,7 +136,9 @@ class GuardedTransaction:
         self.guarding = False
         try:
             answer = self.driver.execute("COMMIT", prepare=False).statusmessage
-        except psycopg.OperationalError as error:
+        except psycopg.Error as error:
+            if self.driver.info.transaction_status == TransactionStatus.IDLE:
+                raise
             self._release(broken=True)
             self._settle(error)
             return
@@ -159,12 +170,7 @@ class GuardedTransaction:
 
     def explain(self, error: BaseException) -> BaseException:
         """Return what *error* means for the run: its time was up, its lock is lost, or itself."""
-        if driver_error(error) is None:
-            return error
-        gone = self.driver.closed or broke_connection(error) or sqlstate(error) in ENDED
-        if self.deadline.passed and (gone or sqlstate(error) in OUT_OF_TIME):
-            return JobTimeout()
-        return LockLost() if gone else error
+        return meaning(error, self.driver.closed, self.deadline.passed)
 
     def _release(self, broken: bool = False) -> None:
         self.guarding = False
