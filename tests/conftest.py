@@ -46,6 +46,29 @@ def world(database: Database) -> Iterator[World]:
         yield made
 
 
+@pytest.fixture(scope="module")
+def module_database(postgres: Server) -> Iterator[Database]:
+    with fresh_database(postgres) as made:
+        yield made
+
+
+@pytest.fixture
+def emptied_database(module_database: Database) -> Database:
+    """The module's one database, emptied: for modules whose many tests change no table."""
+    tables = module_database.query("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
+    for (table,) in tables:
+        module_database.query(f'TRUNCATE "{table}"')
+    return module_database
+
+
+@pytest.fixture(scope="module")
+def served(module_database: Database) -> Iterator[World]:
+    """A module's own world with one job, ``x``, that has no slots: each time it runs is marked."""
+    with world_on(module_database) as made:
+        made.cron.job("x")(made.mark)
+        yield made
+
+
 @pytest.fixture
 def make_world(database: Database) -> Iterator[Callable[..., World]]:
     """Build worlds on the test's one database, each with its own options."""

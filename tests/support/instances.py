@@ -117,7 +117,7 @@ def _wait_until_up(instance: Instance) -> None:
         assert instance.process.poll() is None, instance.log.read_text()
         if "Booting worker" in instance.log.read_text():
             with contextlib.suppress(OSError):
-                if instance.post("no-such-job", timeout=10).status == 404:
+                if instance.post("no-such-job", timeout=10).status in (401, 404):
                     return
         time.sleep(0.05)
     raise AssertionError(f"gunicorn did not come up:\n{instance.log.read_text()}")

@@ -65,13 +65,27 @@ def stepwise() -> None:
 
 @cron.job("big-result", every=EVERY, timeout=TIMEOUT)
 def big_result() -> int:
-    """Read a result larger than any socket buffer."""
+    """Read a result larger than any socket buffer, 1 MB every 20 ms."""
     note("big-result")
     mark("begin")
-    rows = db.session.execute(db.text("SELECT repeat('x', 1000000) FROM generate_series(1, 500)"))
+    rows = db.session.execute(
+        db.text("SELECT repeat('x', 1000000), pg_sleep(0.02) FROM generate_series(1, 500)")
+    )
     count = len(rows.all())
     mark("end")
     return count
+
+
+@cron.job("copy-in", every=EVERY, timeout=TIMEOUT)
+def copy_in() -> None:
+    """Stop in the middle of sending rows to the server."""
+    driver = db.session.connection().connection.driver_connection
+    assert isinstance(driver, psycopg.Connection)
+    with driver.cursor() as cursor, cursor.copy("COPY note FROM STDIN") as copy:
+        copy.write_row(["copy-in"])
+        mark("begin")
+        time.sleep(SECONDS)
+    mark("end")
 
 
 @cron.job("failing", every=EVERY, timeout=TIMEOUT)

@@ -116,7 +116,7 @@ def pgbouncer_before(server: Server, **extra: Any) -> Iterator[PgBouncer]:
     binary = find_pgbouncer()
     with tempfile.TemporaryDirectory(prefix="cronlock-pgb-") as name:
         folder = Path(name)
-        port = _free_port()
+        port = int(extra.get("listen_port", 0)) or _free_port()
         ini = folder / "pgbouncer.ini"
         ini.write_text(_settings(server, binary, folder, port, extra))
         for path in (folder, ini):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -20,7 +20,7 @@ class World:
     """``db``, ``cron`` and ``app``, with all tables made.
 
     ``mark()`` counts on a connection of its own, so what it counted survives a rollback; ``note``
-    is a table for the job's own writes.
+    is a table for the job's own writes. *prepare* sets up what is to be there before ``cron``.
     """
 
     def __init__(
@@ -30,6 +30,7 @@ class World:
         engine_options: dict[str, Any] | None = None,
         settings: dict[str, Any] | None = None,
         db: SQLAlchemy | None = None,
+        prepare: Callable[[Flask], object] | None = None,
         **config: Any,
     ) -> None:
         self.database = database
@@ -39,10 +40,11 @@ class World:
         self.app.config.update(
             SQLALCHEMY_DATABASE_URI=url or database.url,
             SQLALCHEMY_ENGINE_OPTIONS=engine_options or {},
-            CRONLOCK_SECRET=SECRET,
-            **config,
+            **{"CRONLOCK_SECRET": SECRET, **config},
         )
         self.db.init_app(self.app)
+        if prepare is not None:
+            prepare(self.app)
         self.cron.init_app(self.app)
         self.probe = database.connect()
 

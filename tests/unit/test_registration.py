@@ -1,0 +1,205 @@
+"""What can be a job, and what is refused with the job's name and a cure."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flask_sqlalchemy import SQLAlchemy
+
+from flask_cronlock import CronLock, Run
+from flask_cronlock.exceptions import RegistrationError, UnknownJob
+
+LONGEST = 63
+
+
+@pytest.fixture
+def cron() -> CronLock:
+    return CronLock(SQLAlchemy())
+
+
+def nothing() -> None:
+    """Be a job."""
+
+
+def test_the_bare_decorator_takes_the_name_with_dashes_and_returns_the_function(
+    cron: CronLock,
+) -> None:
+    def warm_cache() -> None: ...
+
+    assert cron.job(warm_cache) is warm_cache
+    assert cron.jobs.get("warm-cache").function is warm_cache
+    assert cron.jobs.get("warm-cache").schedule("UTC") is None
+
+
+def test_the_decorator_with_arguments_returns_the_function(cron: CronLock) -> None:
+    assert cron.job("digest", every="1h")(nothing) is nothing
+    assert cron.job(every="1h")(nothing) is nothing
+    assert [job.name for job in cron.jobs] == ["digest", "nothing"]
+
+
+@pytest.mark.parametrize("name", ["a", "0", "a_b-c", "7-zip", "x" * LONGEST])
+def test_good_names(cron: CronLock, name: str) -> None:
+    cron.job(name)(nothing)
+    assert name in cron.jobs
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(
+            "",
+            " ",
+            " a",
+            "a ",
+            "a\n",
+            "a/b",
+            "..",
+            ".",
+            "a\x00b",
+            "a%2Fb",
+            "a:b",
+            "[a]",
+            "-a",
+            "_a",
+        ),
+        *("Digest", "café", "cafe\u0301", "x'); drop table--", "{0}", "%s"),
+        *("x" * (LONGEST + 1), "x" * 255, "x" * 10_000),
+        *(b"digest", 7, ("a", "b")),
+    ],
+)
+def test_bad_names_are_refused(cron: CronLock, name: Any) -> None:
+    with pytest.raises(RegistrationError, match="lower-case letters"):
+        cron.job(name)(nothing)
+    assert len(cron.jobs) == 0
+
+
+def test_a_function_without_a_usable_name_needs_one(cron: CronLock) -> None:
+    with pytest.raises(RegistrationError, match="lower-case letters"):
+        cron.job(lambda: None)
+    with pytest.raises(RegistrationError, match="lower-case letters"):
+        cron.job(functools.partial(nothing))
+    cron.job("named")(functools.partial(nothing))
+
+
+async def coroutine() -> None: ...
+
+
+def generator() -> Iterator[int]:
+    yield 1
+
+
+async def async_generator() -> AsyncIterator[int]:
+    yield 1
+
+
+def two(one: int, other: int) -> None: ...
+
+
+def keyword_only(*, run: Run) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("function", "cure"),
+    [
+        (coroutine, r"plain function.*asyncio\.run"),
+        (async_generator, r"plain function.*asyncio\.run"),
+        (functools.partial(coroutine), r"plain function.*asyncio\.run"),
+        (generator, "return a value instead of yielding"),
+        (two, "one argument, the run, or none"),
+        (keyword_only, "one argument, the run, or none"),
+        (7, "is no function"),
+    ],
+)
+def test_what_cannot_be_a_job_is_refused_by_name(cron: CronLock, function: Any, cure: str) -> None:
+    with pytest.raises(RegistrationError, match=f"'digest'.*{cure}"):
+        cron.job("digest")(function)
+    assert "digest" not in cron.jobs
+
+
+@pytest.mark.parametrize(
+    ("arguments", "cure"),
+    [
+        ({"schedule": "0 0 7 * * *"}, "6 fields; write five"),
+        ({"schedule": "0 0 30 2 *"}, "date that never comes"),
+        ({"schedule": "61 * * * *"}, "bad minute field"),
+        ({"schedule": "0 7 * * *", "tz": "Europe/Berlim"}, "unknown time zone"),
+        ({"schedule": "0 7 * * *", "tz": '"Europe/Berlin"'}, "unknown time zone"),
+        ({"schedule": "0 7 * * *", "tz": ""}, "unknown time zone"),
+        ({"schedule": "0 7 * * *", "every": "1h"}, "not both"),
+        ({"tz": "Europe/Berlin"}, "tz= goes with schedule="),
+        ({"every": "1h", "tz": "Europe/Berlin"}, "tz= goes with schedule="),
+        ({"max_lateness": "1h"}, "needs a schedule="),
+        ({"every": "0s"}, "not positive"),
+        ({"every": "1.5s"}, "whole seconds"),
+        ({"every": True}, "not a duration"),
+        ({"every": "1h", "timeout": "soon"}, "timeout='soon'"),
+        ({"every": "1h", "timeout": "25d"}, "24 days"),
+        ({"every": "1h", "max_lateness": -1}, "max_lateness=-1"),
+    ],
+)
+def test_bad_arguments_are_refused_by_the_jobs_name(
+    cron: CronLock, arguments: dict[str, Any], cure: str
+) -> None:
+    with pytest.raises(RegistrationError, match=f"^Job 'digest': .*{cure}"):
+        cron.job("digest", **arguments)(nothing)
+    assert "digest" not in cron.jobs
+
+
+def test_a_second_job_of_the_same_name_is_refused(cron: CronLock) -> None:
+    @cron.job("digest")
+    def digest() -> None: ...
+
+    first = digest
+    with pytest.raises(RegistrationError, match=r"'digest'.*taken by.*choose another"):
+
+        @cron.job("digest")
+        def digest() -> None: ...
+
+    with pytest.raises(RegistrationError, match="choose another"):
+        cron.job("digest")(functools.partial(nothing))
+    assert cron.jobs.get("digest").function is first
+
+
+def test_a_module_that_is_imported_twice_registers_its_jobs_once(
+    cron: CronLock, tmp_path: Path
+) -> None:
+    source = tmp_path / "jobs.py"
+    source.write_text("def register(cron):\n    @cron.job\n    def digest(): ...\n")
+    for name in ("jobs", "package.jobs"):
+        spec = importlib.util.spec_from_file_location(name, source)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        module.register(cron)
+    assert len(cron.jobs) == 1
+
+
+@pytest.mark.parametrize(
+    ("function", "takes_run"),
+    [
+        (lambda: None, False),
+        (lambda run: None, True),
+        (lambda anything: None, True),
+        (lambda run=None: None, True),
+        (lambda limit=10: None, False),
+        (lambda *args, **kwargs: None, False),
+        (lambda run, limit=10: None, True),
+        (lambda limit=10, run=None: None, False),
+    ],
+)
+def test_a_job_is_handed_the_run_where_it_takes_one(
+    cron: CronLock, function: Callable[..., None], takes_run: bool
+) -> None:
+    cron.job("digest")(function)
+    assert cron.jobs.get("digest").takes_run is takes_run
+
+
+def test_an_unknown_job_names_the_command_that_lists_the_known(cron: CronLock) -> None:
+    with pytest.raises(UnknownJob, match="flask cron list"):
+        cron.jobs.get("no-such-job")
