@@ -1,0 +1,295 @@
+"""Who may run jobs, and what is never shown."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from flask import request
+
+from flask_cronlock import job_failed, job_started
+from flask_cronlock.state import this_state
+
+from ..support.contract import body_of
+from ..support.databases import Database
+from ..support.worlds import SECRET, World
+
+NEW, OLD = "the-new-secret-of-2026", "the-old-secret-of-2025"
+
+
+@pytest.fixture
+def database(emptied_database: Database) -> Database:
+    return emptied_database
+
+
+def post(world: World, header: str | None, path: str = "/api/cron/x", **how: Any) -> Any:
+    headers = {} if header is None else {"Authorization": header}
+    return world.app.test_client().post(path, headers=headers, **how)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        None,
+        "",
+        "Bearer",
+        "Bearer ",
+        "Bearer wrong-secret-of-some-length",
+        f"Bearer  {SECRET}",
+        f"Bearer\t{SECRET}",
+        f"Bearer {SECRET}x",
+        f"Bearer {SECRET}\0",
+        f"Bearer {SECRET},Bearer {SECRET}",
+        f"Basic {SECRET}",
+        f"Token {SECRET}",
+        SECRET,
+        "Bearer \xe9",
+        "Bearer " + "x" * 100_000,
+        "\0",
+    ],
+    ids=lambda header: repr(header)[:30],
+)
+def test_a_wrong_header_is_unauthorized_alike_for_known_and_unknown_jobs(
+    served: World, caplog: pytest.LogCaptureFixture, header: str | None
+) -> None:
+    before = served.marks
+
+    known = post(served, header)
+    unknown = post(served, header, "/api/cron/no-such-job")
+
+    for response in (known, unknown):
+        assert response.status_code == 401
+        assert response.headers["WWW-Authenticate"] == "Bearer"
+        assert body_of(response) == {"error": "Unauthorized"}
+    assert known.data == unknown.data
+    assert list(known.headers) == list(unknown.headers)
+    assert served.marks == before
+    assert caplog.text == ""
+
+
+def test_an_unknown_job_is_told_to_those_who_have_the_secret(served: World) -> None:
+    assert post(served, f"Bearer {SECRET}", "/api/cron/no-such-job").status_code == 404
+
+
+def test_the_scheme_may_be_written_in_any_case(served: World) -> None:
+    for scheme in ("Bearer", "bearer", "BEARER"):
+        assert body_of(post(served, f"{scheme} {SECRET}"))["outcome"] == "ran"
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"query_string": {"secret": SECRET}},
+        {"query_string": {"token": SECRET, "access_token": SECRET}},
+        {"query_string": {"Authorization": f"Bearer {SECRET}"}},
+        {"data": {"secret": SECRET, "token": SECRET}},
+        {"data": {"access_token": SECRET}},
+        {"json": {"secret": SECRET, "Authorization": f"Bearer {SECRET}"}},
+        {"auth": ("cron", SECRET)},
+        {"auth": (SECRET, "")},
+    ],
+    ids=lambda how: "-".join(how),
+)
+def test_a_secret_is_taken_from_no_other_place_than_the_header(
+    served: World, how: dict[str, Any]
+) -> None:
+    before = served.marks
+
+    response = post(served, None, **how)
+
+    assert response.status_code == 401
+    assert served.marks == before
+
+
+def test_while_secrets_are_rotated_both_are_taken_and_then_the_old_one_is_not(
+    make_world: Callable[..., World], caplog: pytest.LogCaptureFixture
+) -> None:
+    during, after = make_world(CRONLOCK_SECRET=[NEW, OLD]), make_world(CRONLOCK_SECRET=[NEW])
+    for world in (during, after):
+        world.cron.job("x")(world.mark)
+
+    with caplog.at_level(logging.DEBUG):
+        answers = [during.post("x", secret=secret).status_code for secret in (NEW, OLD)]
+
+    assert answers == [200, 200]
+    assert "number 1 matched" in caplog.text
+    assert "number 2 matched" in caplog.text
+    assert NEW not in caplog.text
+    assert OLD not in caplog.text
+    assert after.post("x", secret=NEW).status_code == 200
+    assert after.post("x", secret=OLD).status_code == 401
+
+
+def test_the_secret_of_the_environment_is_taken_where_none_is_configured(
+    make_world: Callable[..., World], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CRON_SECRET", OLD)
+    fallback, configured = make_world(CRONLOCK_SECRET=None), make_world(CRONLOCK_SECRET=NEW)
+    for world in (fallback, configured):
+        world.cron.job("x")(world.mark)
+
+    assert fallback.post("x", secret=OLD).status_code == 200
+    assert configured.post("x", secret=NEW).status_code == 200
+    assert configured.post("x", secret=OLD).status_code == 401
+
+
+def test_a_secret_given_to_the_constructor_wins(make_world: Callable[..., World]) -> None:
+    world = make_world(settings={"secret": NEW}, CRONLOCK_SECRET=OLD)
+    world.cron.job("x")(world.mark)
+
+    assert world.post("x", secret=NEW).status_code == 200
+    assert world.post("x", secret=OLD).status_code == 401
+    assert NEW not in repr(world.cron)
+
+
+HARD = 'it\'s-a-"hard"-secret-\\-é'
+
+
+def raise_headers() -> None:
+    raise ValueError(f"the headers were {dict(request.headers)}")
+
+
+def raise_plainly() -> None:
+    raise ValueError(f"Bearer {HARD}")
+
+
+def raise_cause() -> None:
+    try:
+        raise_plainly()
+    except ValueError as error:
+        raise RuntimeError("failed because of another") from error
+
+
+def raise_context() -> None:
+    try:
+        raise_plainly()
+    except ValueError:
+        raise RuntimeError("failed on the way") from None
+
+
+def raise_note() -> None:
+    error = ValueError("failed")
+    error.add_note(f"sent {HARD!a}")
+    raise error
+
+
+def raise_group() -> None:
+    raise ExceptionGroup("several", [ValueError(HARD), ValueError(repr(HARD))])
+
+
+def raise_late() -> None:
+    raise ValueError("x" * 970 + HARD)
+
+
+def parts(secret: str) -> list[str]:
+    """Return forms and pieces of *secret* that must not be seen."""
+    return [secret, secret[:9], secret.encode().decode("latin-1"), ascii(secret)[1:-1]]
+
+
+def assert_unseen(text: str) -> None:
+    assert not [part for part in parts(HARD) if part in text], text
+
+
+@pytest.fixture
+def guarded(make_world: Callable[..., World]) -> World:
+    return make_world(CRONLOCK_SECRET=[OLD, HARD])
+
+
+def post_hard(world: World, name: str) -> Any:
+    # A header's bytes are handed to the app as latin-1.
+    return world.post(name, secret=HARD.encode().decode("latin-1"))
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        raise_headers,
+        raise_plainly,
+        raise_cause,
+        raise_context,
+        raise_note,
+        raise_group,
+        raise_late,
+    ],
+)
+def test_a_secret_in_an_error_is_in_no_log_no_record_and_no_answer(
+    guarded: World, caplog: pytest.LogCaptureFixture, work: Callable[[], None]
+) -> None:
+    guarded.cron.job("x")(work)
+
+    with caplog.at_level(logging.DEBUG):
+        response = post_hard(guarded, "x")
+        cli = guarded.app.test_cli_runner().invoke(args=["cron", "run", "x", "--json"])
+
+    assert response.status_code == 500
+    assert cli.exit_code == 1
+    (_, error), *_ = guarded.attempts()
+    for text in (caplog.text, error, cli.output, str(response.headers), response.text):
+        assert_unseen(text)
+    for record in caplog.records:
+        assert_unseen(str(vars(record)))
+
+
+def test_a_secret_that_a_job_returns_is_neither_told_nor_kept(
+    guarded: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    guarded.cron.job("x")(lambda: dict(request.headers) if request else {})
+
+    with caplog.at_level(logging.DEBUG):
+        response = post_hard(guarded, "x")
+
+    assert body_of(response)["outcome"] == "ran"
+    assert "[secret]" in response.text
+    for text in (response.text, guarded.database.value("SELECT value FROM cronlock_run")):
+        assert_unseen(text)
+    assert_unseen(caplog.text)
+
+
+@pytest.mark.parametrize("signal", [job_started, job_failed])
+def test_a_secret_in_a_subscribers_error_is_in_no_log(
+    guarded: World, caplog: pytest.LogCaptureFixture, signal: Any
+) -> None:
+    def subscriber(sender: Any, **about: Any) -> None:
+        raise_cause()
+
+    guarded.cron.job("x")(raise_plainly)
+
+    with signal.connected_to(subscriber, sender=guarded.app), caplog.at_level(logging.DEBUG):
+        post_hard(guarded, "x")
+
+    assert "A subscriber of" in caplog.text
+    assert_unseen(caplog.text)
+
+
+@pytest.mark.parametrize(
+    "command", [["list"], ["list", "--json"], ["holders"], ["urls"], ["urls", "--json"], ["--help"]]
+)
+def test_a_secret_is_in_the_output_of_no_command(guarded: World, command: list[str]) -> None:
+    guarded.cron.job("x")(guarded.mark)
+
+    result = guarded.app.test_cli_runner().invoke(args=["cron", *command])
+
+    assert result.exit_code == 0
+    assert_unseen(result.output)
+    assert OLD not in result.output
+
+
+def test_a_secret_is_in_no_repr(guarded: World) -> None:
+    with guarded.app.app_context():
+        shown = [guarded.cron, guarded.app.extensions["cronlock"], this_state()]
+
+    for thing in shown:
+        assert_unseen(repr(thing))
+        assert OLD not in repr(thing)
+
+
+def test_each_app_has_its_own_secret(database: Database, make_world: Callable[..., World]) -> None:
+    one, two = make_world(CRONLOCK_SECRET=NEW), make_world(CRONLOCK_SECRET=OLD)
+    for world in (one, two):
+        world.cron.job("x")(world.mark)
+
+    assert one.post("x", secret=NEW).status_code == 200
+    assert two.post("x", secret=NEW).status_code == 401
+    assert two.post("x", secret=OLD).status_code == 200
