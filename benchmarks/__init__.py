@@ -1,0 +1,1 @@
+"""What a run costs, against the same thing written by hand: `python -m benchmarks`."""
