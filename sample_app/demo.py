@@ -65,8 +65,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
     except embedded.EmbeddedError as error:
-        problem, _, _ = str(error).partition("; or set DATABASE_URL")
-        sys.exit(f"The demo runs a PostgreSQL of its own, also if DATABASE_URL is set. {problem}.")
+        sys.exit(
+            f"The demo runs a PostgreSQL of its own, whatever DATABASE_URL is. {error.problem}."
+        )
     except NotReady as error:
         sys.exit(str(error))
 
