@@ -11,6 +11,7 @@ from typing import Any
 
 from .exceptions import (
     BrokenSlot,
+    CronLockError,
     DirtySession,
     JobTimeout,
     LockLost,
@@ -37,19 +38,21 @@ FAILURES: list[tuple[type[BaseException], int, str]] = [
     (BrokenSlot, HTTPStatus.INTERNAL_SERVER_ERROR, "Slot broken"),
     (BaseException, HTTPStatus.INTERNAL_SERVER_ERROR, "Job failed"),
 ]
-REFUSALS: list[tuple[type[RefusedRun], int, str]] = [
+"""What a run failed of."""
+ERRORS: list[tuple[type[BaseException], int, str]] = [
     (UnknownJob, HTTPStatus.NOT_FOUND, "Unknown job"),
     (SlotError, HTTPStatus.BAD_REQUEST, "Not a slot of this job"),
     (DirtySession, HTTPStatus.INTERNAL_SERVER_ERROR, "Session holds uncommitted writes"),
     (NestedRun, HTTPStatus.INTERNAL_SERVER_ERROR, "Nested run"),
     (RefusedRun, HTTPStatus.BAD_REQUEST, "Refused"),
-]
-UNAVAILABLE: list[tuple[type[Unavailable], int, str]] = [
     (SecretMissing, HTTPStatus.SERVICE_UNAVAILABLE, "No secret configured"),
     (TablesMissing, HTTPStatus.SERVICE_UNAVAILABLE, "Tables missing"),
     (NoFreeConnection, HTTPStatus.SERVICE_UNAVAILABLE, "No connection free"),
     (Unavailable, HTTPStatus.SERVICE_UNAVAILABLE, "Database unavailable"),
+    (CronLockError, HTTPStatus.INTERNAL_SERVER_ERROR, "Misconfigured"),
+    (BaseException, HTTPStatus.INTERNAL_SERVER_ERROR, "Internal error"),
 ]
+"""Why no run was begun."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,39 +66,42 @@ class Answer:
 
 def of_outcome(outcome: Outcome, in_flight_status: int, secrets: Iterable[bytes] = ()) -> Answer:
     """Return the answer for *outcome*; no error's text, no SQL and no secret is in it."""
-    body: dict[str, Any] = {"job": outcome.job}
     status: int = HTTPStatus.OK
+    match outcome:
+        case Skipped(Reason.ALREADY_RUNNING):
+            status = in_flight_status
+        case Failed(error):
+            status, _ = _row(FAILURES, error)
+    return Answer(status, body_of(outcome, secrets))
+
+
+def body_of(outcome: Outcome, secrets: Iterable[bytes] = ()) -> dict[str, Any]:
+    """Return *outcome* as a JSON object."""
+    body: dict[str, Any] = {"job": outcome.job}
     match outcome:
         case Ran(value):
             body |= {"outcome": "ran", "processed": json.loads(value_text(value, secrets))}
         case Skipped(reason):
-            if reason is Reason.ALREADY_RUNNING:
-                status = in_flight_status
             body |= {"outcome": "skipped", "skipped": True, "reason": reason.value}
             body |= _known(held_by=outcome.held_by, held_since=_stamp(outcome.held_since))
             body |= _known(ran_at=_stamp(outcome.ran_at))
         case Failed(error):
-            status, words = _row(FAILURES, error)
-            body |= {"outcome": "failed", "error": words}
+            body |= {"outcome": "failed", "error": _row(FAILURES, error)[1]}
     body["slot"] = _stamp(outcome.slot)
     if outcome.duration is not None:
         body["duration_ms"] = round(outcome.duration.total_seconds() * 1000)
-    body |= _known(
+    return body | _known(
         next_slot=_stamp(outcome.next_slot),
         run=str(outcome.run_id) if outcome.run_id else None,
         instance=outcome.instance or None,
     )
-    return Answer(status, body)
 
 
-def of_refusal(error: RefusedRun, about: Mapping[str, str]) -> Answer:
-    status, words = _row(REFUSALS, error)
-    return Answer(status, {**about, "error": words})
-
-
-def of_unavailable(error: Unavailable, about: Mapping[str, str]) -> Answer:
-    status, words = _row(UNAVAILABLE, error)
-    return Answer(status, {**about, "error": words}, {"Retry-After": RETRY_AFTER})
+def of_error(error: Exception, about: Mapping[str, str]) -> Answer:
+    """Return the answer when no run was begun because of *error*."""
+    status, words = _row(ERRORS, error)
+    headers = {"Retry-After": RETRY_AFTER} if isinstance(error, Unavailable) else {}
+    return Answer(status, {**about, "error": words}, headers)
 
 
 def _row(table: list[tuple[type[Any], int, str]], error: BaseException) -> tuple[int, str]:

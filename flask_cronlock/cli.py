@@ -4,84 +4,49 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
-from http import HTTPStatus
-from typing import Any, NoReturn
+from typing import Any
 
 import click
 from flask import current_app
 from flask.cli import AppGroup
-from sqlalchemy.exc import ProgrammingError, SQLAlchemyError
+from sqlalchemy.exc import ProgrammingError
 from sqlalchemy.orm import Session
 
-from .answers import of_outcome
+from .answers import body_of
 from .durations import format_duration
-from .exceptions import ConfigError, CronLockError, RefusedRun
+from .exceptions import ConfigError
+from .exclusive import work_exclusively
+from .holders import Holder, all_holders
 from .instance import with_pid
 from .jobs import Job
 from .limits import SHORT_TIMEOUT
-from .locks import Holder, all_holders
 from .results import Failed, Skipped
+from .runner import run_job
 from .session import end_clean_transaction
-from .sqlerrors import driver_error
-from .state import this_state
-from .tabular import print_table
+from .state import this_app, this_state
+from .terminal import Instant, errors_told, print_table, stop
 from .texts import error_text
 from .transaction import GuardedTransaction
 
 cron_commands = AppGroup("cron", help="Scheduled jobs: list them, run them, see who runs them.")
-as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 INIT_LOCK = ("cronlock", "init-db")
 INIT_WAIT = "60s"
-
-
-def _stop(words: str, code: int) -> NoReturn:
-    click.echo(f"Error: {words}", err=True)
-    raise SystemExit(code)
-
-
-@contextmanager
-def _errors_told() -> Iterator[None]:
-    """End the command with one line for an error: status 2 for a wrong wish, else 1."""
-    try:
-        yield
-    except (CronLockError, SQLAlchemyError) as error:
-        _stop(_words(error), 2 if isinstance(error, RefusedRun) else 1)
-
-
-def _words(error: Exception) -> str:
-    """Return what *error* says, and what the database said."""
-    secrets = this_state().config.secrets
-    said = driver_error(error)
-    if said is None:
-        return error_text(error, secrets)
-    if isinstance(error, CronLockError):
-        return f"{error_text(error, secrets)} ({error_text(said, secrets)})"
-    return error_text(said, secrets)
-
-
-class Instant(click.ParamType):  # type: ignore[type-arg,unused-ignore]
-    """A moment in RFC 3339, with its offset."""
-
-    name = "instant"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> datetime:
-        try:
-            moment = datetime.fromisoformat(value)
-        except ValueError:
-            self.fail(f"{value!r} is no moment; write it as 2026-10-25T07:00:00+01:00.")
-        if moment.tzinfo is None:
-            self.fail(f"{value!r} has no offset; add Z for UTC, or one such as +01:00.")
-        return moment
+OUTCOME_LABELS = {
+    "slot": "slot",
+    "ran_at": "ran at",
+    "held_by": "held by",
+    "held_since": "since",
+    "next_slot": "next slot",
+}
 
 
 @cron_commands.command("list")
 @click.option("--at", type=Instant(), help="Reckon the slots from this moment, not from now.")
-@as_json
+@json_option
 def list_jobs(at: datetime | None, as_json: bool) -> None:
     """List the jobs, their schedules and next slots."""
     moment = at or datetime.now(UTC)
@@ -127,14 +92,14 @@ def _job_record(job: Job, moment: datetime) -> dict[str, Any]:
 @click.argument("name")
 @click.option("--slot", type=Instant(), help="Run for this slot, not for the newest.")
 @click.option("--force", is_flag=True, help="Run although it ran, is paused or late; uses no slot.")
-@as_json
-def run_job(name: str, slot: datetime | None, force: bool, as_json: bool) -> None:
+@json_option
+def run_command(name: str, slot: datetime | None, force: bool, as_json: bool) -> None:
     """Run a job. Exit status: 0 ran or skipped, 1 failed, 2 usage."""
     state = this_state()
-    with _errors_told():
+    with errors_told(state.config.secrets):
         end_clean_transaction(state.db)
-        outcome = state.run("cli", name, slot, force)
-    record = dict(of_outcome(outcome, HTTPStatus.OK, state.config.secrets).body)
+        outcome = run_job(this_app(), state, state.jobs.get(name), "cli", slot, force)
+    record = body_of(outcome, state.config.secrets)
     if isinstance(outcome, Failed):
         record["error"] = error_text(outcome.error, state.config.secrets)
     click.echo(json.dumps(record) if as_json else _outcome_line(record))
@@ -142,34 +107,29 @@ def run_job(name: str, slot: datetime | None, force: bool, as_json: bool) -> Non
 
 
 def _outcome_line(record: dict[str, Any]) -> str:
-    words = {
-        "ran": lambda: f"ran: {json.dumps(record.get('processed'))}",
-        "skipped": lambda: f"skipped, {record['reason']}",
-        "failed": lambda: f"failed: {record['error']}",
-    }[record["outcome"]]()
-    notes = [
-        f"{label} {record[key]}"
-        for key, label in {
-            "slot": "slot",
-            "ran_at": "ran at",
-            "held_by": "held by",
-            "held_since": "since",
-            "next_slot": "next slot",
-        }.items()
-        if record.get(key)
-    ]
-    return f"{record['job']} {words}" + (f" ({', '.join(notes)})" if notes else "")
+    match record["outcome"]:
+        case "ran":
+            words = f"ran: {json.dumps(record['processed'])}"
+        case "skipped":
+            words = f"skipped, {record['reason']}"
+        case _:
+            words = f"failed: {record['error']}"
+    about = [f"{label} {record[key]}" for key, label in OUTCOME_LABELS.items() if record.get(key)]
+    return f"{record['job']} {words}" + (f" ({', '.join(about)})" if about else "")
 
 
 @cron_commands.command("holders")
-@as_json
+@json_option
 def list_holders(as_json: bool) -> None:
     """List who holds an advisory lock in this database: job, pid, instance, since, state."""
     state = this_state()
     config = state.config
     names = [job.name for job in state.jobs]
     instance = with_pid(config.instance)
-    with _errors_told(), GuardedTransaction(state.db.engine, SHORT_TIMEOUT, instance) as tx:
+    with (
+        errors_told(state.config.secrets),
+        GuardedTransaction(state.db.engine, SHORT_TIMEOUT, instance) as tx,
+    ):
         holders = all_holders(tx, config.namespace, names)
     if as_json:
         click.echo(json.dumps([_holder_record(holder) for holder in holders], indent=2))
@@ -222,10 +182,10 @@ def init_db() -> None:
         except ProgrammingError as error:
             raise ConfigError("run init-db as a role that may make the tables") from error
 
-    with _errors_told():
-        created = shared.with_lock(INIT_LOCK, create, wait=INIT_WAIT)
+    with errors_told(state.config.secrets):
+        created = work_exclusively(this_app(), shared, INIT_LOCK, create, wait=INIT_WAIT)
     if isinstance(created, Skipped):
-        _stop("another init-db is still at work; run it again.", 1)
+        stop("another init-db is still at work; run it again.", 1)
     click.echo(f"The tables are there: {', '.join(table.fullname for table in tables)}.")
 
 
@@ -237,7 +197,7 @@ def make_secret() -> None:
 
 @cron_commands.command("urls")
 @click.option("--base", default="https://YOUR-APP", show_default=True, help="Scheme and host.")
-@as_json
+@json_option
 def list_urls(base: str, as_json: bool) -> None:
     """Print the URL of each job, and the command that calls it as a scheduler would."""
     config = this_state().config

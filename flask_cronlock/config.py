@@ -5,16 +5,18 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from .durations import parse_duration
-from .exceptions import ConfigError, DurationError, RegistrationError, ScheduleError
+from .exceptions import ConfigError, RegistrationError
 from .instance import find_instance
 from .jobs import checked_timeout
-from .schedule import load_zone
+from .zones import load_zone
+
+T = TypeVar("T")
 
 logger = logging.getLogger("flask_cronlock")
 
@@ -83,12 +85,12 @@ class Config:
             secrets=_secrets(secret),
             namespace=_namespace(given["NAMESPACE"]),
             url_prefix=_url_prefix(given["URL_PREFIX"]),
-            timezone=_timezone(given["TIMEZONE"]),
-            timeout=_timeout(given["TIMEOUT"]),
-            early=_early(given["EARLY"]),
+            timezone=_converted("TIMEZONE", load_zone, given["TIMEZONE"]).key,
+            timeout=_converted("TIMEOUT", checked_timeout, given["TIMEOUT"]),
+            early=_converted("EARLY", _early, given["EARLY"]),
             in_flight_status=_status(given["IN_FLIGHT_STATUS"]),
-            instance=find_instance(_instance_environ(given["INSTANCE"], environ)),
-            enabled=_boolean("ENABLED", given["ENABLED"]),
+            instance=find_instance(given["INSTANCE"], environ),
+            enabled=_enabled(given["ENABLED"]),
         )
 
 
@@ -157,34 +159,15 @@ def _url_prefix(given: object) -> str:
     return given.rstrip("/")
 
 
-def _timezone(given: object) -> str:
+def _converted(key: str, convert: Callable[[Any], T], given: Any) -> T:
     try:
-        load_zone(given)
-    except ScheduleError as error:
-        raise ConfigError(f"CRONLOCK_TIMEZONE: {error}") from error
-    return str(given)
-
-
-def _timeout(given: Any) -> timedelta:
-    try:
-        return checked_timeout(given)
+        return convert(given)
     except RegistrationError as error:
-        raise ConfigError(f"CRONLOCK_TIMEOUT: {error}") from error
-
-
-def _duration(key: str, given: Any) -> timedelta:
-    try:
-        return parse_duration(given, PREFIX + key)
-    except DurationError as error:
-        raise ConfigError(str(error)) from error
-
-
-def _instance_environ(given: object, environ: Mapping[str, str]) -> Mapping[str, str]:
-    return {**environ, "CRONLOCK_INSTANCE": str(given)} if given else environ
+        raise ConfigError(f"{PREFIX}{key}: {error}") from error
 
 
 def _early(given: Any) -> timedelta:
-    return timedelta() if given in (0, "0s", timedelta()) else _duration("EARLY", given)
+    return timedelta() if given in (0, "0s", timedelta()) else parse_duration(given, "duration")
 
 
 def _status(given: object) -> int:
@@ -197,7 +180,7 @@ def _status(given: object) -> int:
     return given
 
 
-def _boolean(key: str, given: object) -> bool:
+def _enabled(given: object) -> bool:
     if not isinstance(given, bool):
-        raise ConfigError(f"CRONLOCK_{key} must be True or False, not {given!r}")
+        raise ConfigError(f"CRONLOCK_ENABLED must be True or False, not {given!r}")
     return given

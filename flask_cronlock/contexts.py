@@ -1,12 +1,17 @@
-"""An app context of our own."""
+"""The app context of a run: its own, and never one inside another."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 
 from flask import Flask
+
+from .exceptions import NestedRun
+
+_inside: ContextVar[str | None] = ContextVar("cronlock_inside", default=None)
 
 logger = logging.getLogger("flask_cronlock")
 
@@ -30,3 +35,19 @@ def fresh_context(app: Flask) -> Iterator[None]:
                 "A teardown function of the app raised; the run's outcome stands.",
                 extra={"action": "teardown_failed"},
             )
+
+
+@contextmanager
+def own_context(app: Flask, name: str) -> Iterator[None]:
+    """Push an app context that shares no session, snapshot or re-entrant lock with the caller.
+
+    :raises NestedRun: inside another run or lock, where PostgreSQL would grant the lock again.
+    """
+    if (outer := _inside.get()) is not None:
+        raise NestedRun(f"{name!r} inside {outer!r}")
+    token = _inside.set(name)
+    try:
+        with fresh_context(app):
+            yield
+    finally:
+        _inside.reset(token)

@@ -7,21 +7,20 @@ from datetime import timedelta
 from typing import TypeVar
 
 from flask import Flask
-from flask_sqlalchemy import SQLAlchemy
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
-from .config import Config
-from .exceptions import LockLost
+from .contexts import own_context
+from .durations import Duration, parse_duration
+from .holders import end_if_overdue, find_holder
 from .instance import with_pid
-from .jobs import finished, refuse_deferred
+from .jobs import checked_timeout, refuse_coroutine, refuse_deferred
 from .limits import LOCK_WAIT
-from .locks import PROOF, RESET_LOCK_TIMEOUT, TRY, WAIT, LockName, find_holder, lock_text
-from .reports import end_if_overdue
+from .locks import TRY, WAIT, LockName, lock_text
 from .results import Ran, Reason, Skipped
-from .runner import own_context
 from .session import closed_off, joined_session
 from .sqlerrors import LOCK_NOT_AVAILABLE, sqlstate
+from .state import AppState
 from .transaction import GuardedTransaction
 
 T = TypeVar("T")
@@ -29,41 +28,42 @@ T = TypeVar("T")
 
 def work_exclusively(
     app: Flask,
-    db: SQLAlchemy,
-    config: Config,
+    state: AppState,
     name: LockName,
     work: Callable[[Session], T],
-    timeout: timedelta,
-    wait: timedelta | None,
+    timeout: Duration | None = None,
+    wait: Duration | None = None,
 ) -> Ran[T] | Skipped:
     """Call *work* with a session, in a transaction of its own that holds the lock *name*.
 
     It takes the same steps as a run, less the slot and the claim; no table of ours is needed.
     """
     refuse_deferred(work)
+    config, db = state.config, state.db
     key = lock_text(config.namespace, name)
+    limit = config.timeout if timeout is None else checked_timeout(timeout)
+    waits = timedelta() if wait is None else parse_duration(wait, "wait")
     outer = db.session() if db.session.registry.has() else None
-    instance = with_pid(config.instance)
     tx = GuardedTransaction(
-        db.engine, timeout + (wait or timedelta()), instance, lock_wait=wait or LOCK_WAIT
+        db.engine, limit + waits, with_pid(config.instance), lock_wait=waits or LOCK_WAIT
     )
     with own_context(app, key), tx:
-        skipped = _try_and_wait(tx, key, timeout) if wait else _try(tx, key)
+        skipped = _try_and_wait(tx, key, limit) if waits else _try(tx, key)
         if skipped is not None:
             return skipped
         try:
             with closed_off(outer), joined_session(db, tx.connection) as session:
                 tx.guard()
-                value = finished(work(session))
+                value = refuse_coroutine(work(session))
             tx.check()
-            _prove(tx)
+            tx.prove()
             tx.commit()
         except Exception as error:
             explained = tx.explain(error)
             if explained is error:
                 raise
             raise explained from error
-        return Ran(value, job=key, instance=instance, duration=tx.deadline.elapsed)
+        return Ran(value, job=key, instance=tx.instance, duration=tx.deadline.elapsed)
 
 
 def _try(tx: GuardedTransaction, key: str) -> Skipped | None:
@@ -86,7 +86,6 @@ def _try_and_wait(tx: GuardedTransaction, key: str, timeout: timedelta) -> Skipp
 
     In vain, it names who held the lock when the wait began.
     """
-    before = tx.lock_timeout
     if (skipped := _try(tx, key)) is not None:
         try:
             tx.execute(WAIT, {"key": key})
@@ -94,14 +93,5 @@ def _try_and_wait(tx: GuardedTransaction, key: str, timeout: timedelta) -> Skipp
             if sqlstate(error) != LOCK_NOT_AVAILABLE:
                 raise
             return skipped
-    tx.arm(timeout)
-    tx.execute(RESET_LOCK_TIMEOUT, {"lock_timeout": before})
+    tx.arm(timeout, tx.lock_timeout)
     return None
-
-
-def _prove(tx: GuardedTransaction) -> None:
-    """Raise unless this is still the transaction that took the lock."""
-    row = tx.execute(PROOF).one()
-    if (row.pid, row.began) != (tx.pid, tx.began):
-        raise LockLost
-    tx.xid = row.xid

@@ -16,12 +16,14 @@ from .cli import cron_commands
 from .config import Config
 from .durations import Duration
 from .exceptions import ConfigError
+from .exclusive import work_exclusively
 from .jobs import Registry, make_job, refuse_deferred
 from .ledger import Ledger
 from .locks import LockName
 from .results import Outcome, Ran, Skipped
+from .runner import run_job
 from .session import watch_transactions
-from .state import AppState, add_state, this_state
+from .state import AppState, add_state, this_app, this_state
 from .views import register_views
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -134,11 +136,12 @@ class CronLock:
 
         :param slot: an aware datetime on the job's schedule.
         :param force: run although the slot ran, the job is paused or it is too late; never although
-            it is running. Uses up no slot.
+            it is running, nor where ``CRONLOCK_ENABLED`` is false. Uses up no slot.
         :raises RefusedRun: when the wish is wrong: unknown job, nested run, a slot off the grid.
         :raises Unavailable: when no run could be begun; try again later.
         """
-        return self._state().run("manual", name, slot, force)
+        state = self._state()
+        return run_job(this_app(), state, self.jobs.get(name), "manual", slot, force)
 
     def with_lock(
         self,
@@ -157,7 +160,7 @@ class CronLock:
         :param wait: how long to wait for the lock; default: not at all.
         :raises LockLost: when the transaction was lost or aborted, so that nothing was kept.
         """
-        return self._state().with_lock(name, work, timeout, wait)
+        return work_exclusively(this_app(), self._state(), name, work, timeout, wait)
 
     def exclusive(
         self,

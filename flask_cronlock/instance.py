@@ -11,14 +11,15 @@ VARIABLES = ("CRONLOCK_INSTANCE", "DYNO", "RENDER_INSTANCE_ID", "FLY_MACHINE_ID"
 LONGEST_NAME = 100
 
 
-def find_instance(environ: Mapping[str, str] = os.environ) -> str:
-    """Return the platform's name for this instance, or else the host's.
+def find_instance(given: object = None, environ: Mapping[str, str] = os.environ) -> str:
+    """Return the name that was *given* to this instance, or else the platform's, or the host's.
 
     Characters that PostgreSQL would not keep in ``application_name`` become ``?``; what is longer
     than :data:`LONGEST_NAME` is cut.
     """
-    given = next((value for name in VARIABLES if (value := environ.get(name, "").strip())), None)
-    name = given or socket.gethostname() or "unknown"
+    candidates = [str(given or ""), *(environ.get(name, "") for name in VARIABLES)]
+    candidates += [socket.gethostname(), "unknown"]
+    name = next(name for name in map(str.strip, candidates) if name)
     return re.sub(r"[^!-~]", "?", name)[:LONGEST_NAME]
 
 

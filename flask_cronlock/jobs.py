@@ -5,14 +5,15 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
+from functools import cache
 from typing import Any
 
-from .durations import Duration, parse_duration, parse_every
+from .durations import Duration, parse_duration
 from .exceptions import RegistrationError, UnknownJob
 from .run import Run
-from .schedule import CronSchedule, EverySchedule, Schedule, load_zone
+from .schedule import CronSchedule, EverySchedule, Schedule
 
 JOB_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 LONGEST_TIMEOUT = timedelta(days=24)
@@ -26,32 +27,17 @@ class Job:
     name: str
     function: Callable[..., Any]
     takes_run: bool
-    expression: str | None = None
-    zone: str | None = None
-    every: timedelta | None = None
+    schedule: Callable[[str], Schedule | None]
+    """Returns the schedule, in the zone given where the job names none; ``None`` without one."""
     timeout: timedelta | None = None
     max_lateness: timedelta | None = None
-    _schedules: dict[str, Schedule] = field(default_factory=dict, repr=False, compare=False)
-
-    def schedule(self, default_zone: str) -> Schedule | None:
-        """Return the schedule, in the app's zone where the job names none; ``None`` without."""
-        if self.expression is None and self.every is None:
-            return None
-        zone = self.zone or default_zone
-        if zone not in self._schedules:
-            self._schedules[zone] = (
-                EverySchedule(self.every)
-                if self.every is not None
-                else CronSchedule(self.expression or "", zone)
-            )
-        return self._schedules[zone]
 
     def call(self, run: Run) -> Any:
         """Call the function, with the run where it takes one.
 
         :raises TypeError: when it returned a coroutine, whose work would never be done.
         """
-        return finished(self.function(run) if self.takes_run else self.function())
+        return refuse_coroutine(self.function(run) if self.takes_run else self.function())
 
     def is_registered_again_as(self, other: Job) -> bool:
         """Tell a module that was imported twice from two jobs that want one name."""
@@ -64,7 +50,7 @@ def _place(function: Callable[..., Any]) -> object:
     return (code.co_filename, code.co_firstlineno, code.co_qualname) if code else function
 
 
-def finished(value: Any) -> Any:
+def refuse_coroutine(value: Any) -> Any:
     """Return *value*, or raise :exc:`TypeError` for a coroutine, whose work was not done."""
     if inspect.iscoroutine(value):
         value.close()
@@ -78,50 +64,47 @@ def make_job(
     function: Callable[..., Any],
     name: str | None,
     *,
-    schedule: str | None,
-    tz: str | None,
-    every: Duration | None,
-    timeout: Duration | None,
-    max_lateness: Duration | None,
+    schedule: str | None = None,
+    tz: str | None = None,
+    every: Duration | None = None,
+    timeout: Duration | None = None,
+    max_lateness: Duration | None = None,
 ) -> Job:
     """Return the job, or raise :exc:`RegistrationError` naming it and the cure."""
     name = _checked_name(name, function)
     try:
-        return _make_job(function, name, schedule, tz, every, timeout, max_lateness)
+        refuse_deferred(function)
+        if max_lateness is not None and schedule is None and every is None:
+            raise RegistrationError("max_lateness= needs a schedule= or every= to be late for")
+        return Job(
+            name,
+            function,
+            _takes_run(function),
+            _scheduled(schedule, tz, every),
+            None if timeout is None else checked_timeout(timeout),
+            None if max_lateness is None else parse_duration(max_lateness, "max_lateness"),
+        )
     except RegistrationError as error:
         error.args = (f"Job {name!r}: {error}",)
         raise
 
 
-def _make_job(
-    function: Callable[..., Any],
-    name: str,
-    schedule: str | None,
-    tz: str | None,
-    every: Duration | None,
-    timeout: Duration | None,
-    max_lateness: Duration | None,
-) -> Job:
-    if schedule is not None and every is not None:
+def _scheduled(
+    expression: str | None, tz: str | None, every: Duration | None
+) -> Callable[[str], Schedule | None]:
+    """Return what makes the schedule once the app's zone is known; refuse a wrong one now."""
+    if expression is not None and every is not None:
         raise RegistrationError("give schedule= or every=, not both")
-    if tz is not None and schedule is None:
+    if tz is not None and expression is None:
         raise RegistrationError("tz= goes with schedule=; every= counts from 1970-01-01 UTC")
-    if max_lateness is not None and schedule is None and every is None:
-        raise RegistrationError("max_lateness= needs a schedule= or every= to be late for")
-    if tz is not None:
-        load_zone(tz)
-    if schedule is not None:
-        CronSchedule(schedule, tz or "UTC")
-    return Job(
-        name=name,
-        function=function,
-        takes_run=_takes_run(function),
-        expression=schedule,
-        zone=tz,
-        every=None if every is None else parse_every(every),
-        timeout=None if timeout is None else checked_timeout(timeout),
-        max_lateness=None if max_lateness is None else parse_duration(max_lateness, "max_lateness"),
-    )
+    if every is not None:
+        interval = EverySchedule(every)
+        return lambda _: interval
+    if expression is None:
+        return lambda _: None
+    in_zone = cache(lambda zone: CronSchedule(expression, zone))
+    in_zone("UTC" if tz is None else tz)
+    return lambda zone: in_zone(zone if tz is None else tz)
 
 
 def checked_timeout(value: Duration) -> timedelta:
@@ -145,7 +128,6 @@ def _checked_name(name: str | None, function: Callable[..., Any]) -> str:
 
 def _takes_run(function: Callable[..., Any]) -> bool:
     """Tell whether *function* wants the run, as its one argument or as a first one named so."""
-    refuse_deferred(function)
     parameters = [
         parameter
         for parameter in inspect.signature(function).parameters.values()
@@ -183,6 +165,7 @@ class Registry:
         self._jobs: dict[str, Job] = {}
 
     def add(self, job: Job) -> None:
+        """Register *job*; a second one of the name is refused, unless it is the same again."""
         known = self._jobs.get(job.name)
         if known is not None and not known.is_registered_again_as(job):
             raise RegistrationError(
@@ -202,6 +185,3 @@ class Registry:
 
     def __iter__(self) -> Iterator[Job]:
         return iter(sorted(self._jobs.values(), key=lambda job: job.name))
-
-    def __len__(self) -> int:
-        return len(self._jobs)

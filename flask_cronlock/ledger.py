@@ -20,7 +20,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql
 
 from .exceptions import LockLost
-from .locks import Holder, find_holder
+from .holders import Holder, find_holder
 from .results import Reason
 from .run import Run
 from .sqlerrors import LOCK_NOT_AVAILABLE, sqlstate
@@ -52,7 +52,7 @@ class Ledger:
 
     def __init__(self, metadata: MetaData) -> None:
         self.run, self.attempt, self.job = make_tables(metadata)
-        self._admit = text(ADMIT.format(run=_quoted(self.run), job=_quoted(self.job)))
+        self._try_lock = text(TRY_LOCK.format(run=_quoted(self.run), job=_quoted(self.job)))
         self._claim = self._build_claim()
         self._finish = self._build_finish()
         self._break = (
@@ -97,10 +97,10 @@ class Ledger:
             .returning(self.run.c.finished_at)
         )
 
-    def admit(self, tx: GuardedTransaction, run: Run, lock_text: str) -> Admission:
+    def try_lock(self, tx: GuardedTransaction, run: Run, lock_text: str) -> Admission:
         """Ask, in one statement and in this order: paused, done, broken, and only then the lock."""
         row = tx.execute(
-            self._admit,
+            self._try_lock,
             {
                 "namespace": run.namespace,
                 "job": run.job,
@@ -165,7 +165,7 @@ class Ledger:
 
 
 # The CASE is evaluated in its order, so a slot that is done never touches the lock.
-ADMIT = """
+TRY_LOCK = """
 SELECT run.finished_at, run.app,
        CASE WHEN NOT :forced AND job.paused_at IS NOT NULL THEN 'paused'
             WHEN run.state = 'done' OR NOT :forced AND CAST(:slot_key AS text) IS NOT NULL

@@ -29,7 +29,7 @@ SELECT clock_timestamp() AS clock, now() AS began, pg_backend_pid() AS pid,
        pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean AS read_only,
        current_setting('lock_timeout') AS lock_timeout,
        current_setting('transaction_timeout', true) IS NOT NULL AS whole,
-       set_config('lock_timeout', :lock_wait, true),
+       set_config('lock_timeout', :lock_timeout, true),
        set_config('statement_timeout', :timeout, true),
        set_config('idle_in_transaction_session_timeout', :timeout, true),
        CASE WHEN current_setting('transaction_timeout', true) IS NOT NULL

@@ -29,12 +29,11 @@ class Plan:
         self.timeout: timedelta = job.timeout or config.timeout
         self.lock_wait = min(LOCK_WAIT, self.timeout / 2)
         self.instance = with_pid(config.instance)
-        self.too_late = False
         self._config, self._app_name = config, app_name
         self._schedule = job.schedule(config.timezone)
 
     def make_run(self, clock: datetime) -> Run:
-        """Return the run for *clock*, the database's, and settle whether it is too late.
+        """Return the run for *clock*, the database's.
 
         A forced run uses up no slot: it has a slot's time, but no key to claim.
         """
@@ -57,5 +56,10 @@ class Plan:
         run.slot, run.slot_key = slot.at, None if self.force else slot.key
         run.previous_slot = before.at if before else None
         run.next_slot = schedule.next(slot.at).at
-        self.too_late = not self.force and is_too_late(self.job, schedule, slot, clock)
         return run
+
+    def is_too_late(self, run: Run) -> bool:
+        """Tell whether the slot of *run* is over; a forced run is never too late."""
+        if self.force or run.slot is None or run.next_slot is None:
+            return False
+        return is_too_late(self.job, run.slot, run.next_slot, run.started_at)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from .exceptions import SlotError
 from .jobs import Job
@@ -39,13 +39,12 @@ def _newest(job: Job, schedule: Schedule, clock: datetime, early: timedelta) -> 
     begun, coming = schedule.newest(clock), schedule.next(clock)
     if begun is None:
         raise SlotError(f"{job.name!r} has no slot yet; the first is {coming.at.isoformat()}")
-    ahead = coming.at.timestamp() - clock.timestamp()
-    half_interval = (coming.at.timestamp() - begun.at.timestamp()) / 2
-    return coming if ahead <= min(early.total_seconds(), half_interval) else begun
+    ahead = coming.at.astimezone(UTC) - clock
+    return coming if ahead <= min(early, schedule.interval(begun) / 2) else begun
 
 
-def is_too_late(job: Job, schedule: Schedule, slot: Slot, clock: datetime) -> bool:
+def is_too_late(job: Job, slot: datetime, next_slot: datetime, clock: datetime) -> bool:
     """Tell whether *slot* is over: ``max_lateness`` after its time, else when the next begins."""
     if job.max_lateness is not None:
-        return clock.timestamp() - slot.at.timestamp() > job.max_lateness.total_seconds()
-    return clock.timestamp() >= schedule.next(slot.at).at.timestamp()
+        return clock.timestamp() - slot.timestamp() > job.max_lateness.total_seconds()
+    return clock.timestamp() >= next_slot.timestamp()

@@ -13,8 +13,6 @@ from .cronfields import FIRST_YEAR, LAST_YEAR, CronFields
 from .durations import Duration, format_duration, parse_every
 from .zones import instant_of, load_zone, local
 
-__all__ = ["CronSchedule", "EverySchedule", "Schedule", "Slot", "load_zone"]
-
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TICK = timedelta(microseconds=1)
 _DAY = timedelta(days=1)

@@ -2,7 +2,8 @@
 
 A transaction-level advisory lock that was taken outside any savepoint lives exactly as long as its
 transaction: COMMIT, ROLLBACK, an abort or the end of the backend frees it, and nothing else does.
-Whoever proves that the transaction is still the same one has proved the lock.
+Whoever proves that the transaction is still the same one has proved the lock. The job writes in
+savepoints of it. The server ends it when its time is up, also where this process is frozen or gone.
 """
 
 from __future__ import annotations
@@ -24,6 +25,10 @@ from .sqlerrors import as_unavailable, broke_connection, meaning
 
 SETTLE_WAIT = timedelta(seconds=2)
 XACT_STATUS = text("SELECT pg_xact_status(CAST(:xid AS xid8))")
+PROOF = text("""
+SELECT pg_backend_pid() AS pid, now() AS began,
+       CAST(pg_current_xact_id_if_assigned() AS text) AS xid
+""")
 
 
 class GuardedTransaction:
@@ -31,23 +36,21 @@ class GuardedTransaction:
 
     It begins on entry; without a :meth:`commit` it is rolled back on exit.
 
-    :param timeout: how long it may last, by the server's limits; a frozen or dead client too.
+    :param timeout: how long it may last; kept by the server's own limits (see ``limits``).
     :param instance: who asks, with pid; shown as ``application_name`` while it lasts.
-    :param lock_wait: how long a statement may wait for a lock, until that is reset.
+    :param lock_wait: how long a statement may wait for a lock, until the lock or claim is had.
     """
 
     clock: datetime
     """The database's clock at the first statement; no instance's clock decides anything."""
-    began: datetime
-    pid: int
-    lock_timeout: str
 
     def __init__(
         self, engine: Engine, timeout: timedelta, instance: str, lock_wait: timedelta = LOCK_WAIT
     ) -> None:
-        self.engine, self.timeout, self.instance = engine, timeout, instance
-        self.lock_wait = lock_wait
+        self.engine, self.instance = engine, instance
+        self.timeout, self.lock_wait = timeout, lock_wait
         self.xid: str | None = None
+        """Its id once it has claimed, or was proved: what the server knows a lost COMMIT by."""
         self.guarding = False
         self._borrowed: Borrowed | None = None
         self._process = os.getpid()
@@ -77,31 +80,37 @@ class GuardedTransaction:
         self.connection, self.driver = self._borrowed.connection, self._borrowed.driver
         self.connection.begin()
         # 3
-        self.arm(self.timeout)
+        self.arm(self.timeout, milliseconds(self.lock_wait))
 
     def guard(self) -> None:
-        """Hand the connection to the job, and keep it from ending the transaction."""
+        """Hand the connection to the job, and keep it from ending the transaction.
+
+        The session's own commit ends a savepoint. A raw COMMIT cannot be refused; step 8 finds it.
+        """
         event.listen(self.connection, "commit", self._refuse_end)
         event.listen(self.connection, "rollback", self._refuse_end)
         event.listen(self.connection, "before_cursor_execute", self._before_statement)
         self.guarding = True
 
-    def arm(self, timeout: timedelta) -> None:
+    def arm(self, timeout: timedelta, lock_timeout: str) -> None:
         """Set the limits, outside any savepoint, whose rollback would undo them."""
         self.deadline = Deadline(timeout)
-        limits = {"timeout": milliseconds(timeout), "lock_wait": milliseconds(self.lock_wait)}
+        limits = {"timeout": milliseconds(timeout), "lock_timeout": lock_timeout}
         row = self.execute(ARM, {**limits, "instance": self.instance[-NAME_ROOM:]}).one()
         if row.read_only:
             raise NotPrimary
         self.clock, self.began, self.pid = row.clock, row.began, row.pid
-        self.lock_timeout, self._limited_whole = row.lock_timeout, row.whole
+        self.lock_timeout, self._server_limits_whole = row.lock_timeout, row.whole
 
     @property
     def claimed(self) -> bool:
         """Tell whether this process, and no forked child of it, has claimed in here."""
         return self.xid is not None and os.getpid() == self._process
 
-    def execute(self, statement: Executable, values: Mapping[str, Any] | None = None) -> _Result:
+    def execute(
+        self, statement: Executable, values: Mapping[str, Any] | None = None
+    ) -> CursorResult[Any]:
+        """Execute *statement* on the transaction's connection, outside the job's session."""
         return self.connection.execute(statement, values)
 
     def _refuse_end(self, *_: Connection) -> None:
@@ -110,10 +119,10 @@ class GuardedTransaction:
             raise TransactionEnded
 
     def _before_statement(self, *_: object) -> None:
-        """Keep the deadline where the server has no limit for a whole transaction."""
+        """Refuse a forked child; keep the deadline where the server limits no whole transaction."""
         if os.getpid() != self._process:
             raise LockLost("a forked child of the job used the run's connection")
-        whole = self._limited_whole or not self.guarding
+        whole = self._server_limits_whole or not self.guarding
         if whole or self.driver.info.transaction_status != TransactionStatus.INTRANS:
             return
         if self.deadline.passed:
@@ -130,8 +139,18 @@ class GuardedTransaction:
         if self.driver.info.transaction_status != TransactionStatus.INTRANS:
             raise LockLost
 
+    def prove(self) -> None:
+        """Raise unless this is still the transaction that began here, and note its id."""
+        row = self.execute(PROOF).one()
+        if (row.pid, row.began) != (self.pid, self.began):
+            raise LockLost
+        self.xid = row.xid
+
     def commit(self) -> None:
-        """Commit, and raise unless the server said that it was one."""
+        """Commit, and raise unless the server said, now or when asked again, that it was one.
+
+        An error that leaves the connection idle is the server's answer: nothing was kept.
+        """
         # 9
         self.guarding = False
         try:
@@ -147,7 +166,11 @@ class GuardedTransaction:
         self.connection.commit()
 
     def _settle(self, error: psycopg.Error) -> None:
-        """Ask on a new connection what became of a COMMIT whose answer was lost."""
+        """Ask on a new connection what became of a COMMIT whose answer was lost.
+
+        Without an id there was nothing to lose. Unknown is settled by the slot's next hit, which
+        finds the claim or does not.
+        """
         if self.xid is None:
             return
         try:
@@ -177,6 +200,3 @@ class GuardedTransaction:
         borrowed, self._borrowed = self._borrowed, None
         if borrowed is not None:
             borrowed.give_back(broken)
-
-
-_Result = CursorResult[Any]

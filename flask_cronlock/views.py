@@ -14,18 +14,23 @@ from typing import Any
 from flask import Blueprint, Flask, Response, current_app, request
 from werkzeug.routing import Rule
 
-from .answers import Answer, of_outcome, of_refusal, of_unavailable
+from .answers import Answer, of_error, of_outcome
 from .auth import Authenticator, BearerSecret
 from .config import Config
 from .exceptions import CronLockError, RefusedRun, Unavailable
 from .routing import SlashedConverter
+from .runner import run_job
 from .session import end_clean_transaction
-from .state import this_state
+from .state import this_app, this_state
 from .texts import loggable
 
 logger = logging.getLogger("flask_cronlock")
 
 ENDPOINT = "cronlock.run"
+METHOD_NOT_ALLOWED = Answer(HTTPStatus.METHOD_NOT_ALLOWED, {"error": "Use POST"}, {"Allow": "POST"})
+UNAUTHORIZED = Answer(
+    HTTPStatus.UNAUTHORIZED, {"error": "Unauthorized"}, {"WWW-Authenticate": "Bearer"}
+)
 
 
 def register_views(app: Flask, config: Config) -> None:
@@ -40,11 +45,11 @@ def register_views(app: Flask, config: Config) -> None:
         for extension in _protections(app):
             extension.exempt(blueprint)
 
-    def run_job(job: str) -> Response:
+    def answer(job: str) -> Response:
         return _response(_answer(authenticator, job))
 
     app.register_blueprint(blueprint)
-    app.view_functions[ENDPOINT] = run_job
+    app.view_functions[ENDPOINT] = answer
     app.url_map.converters.setdefault("cronlock_slashed", SlashedConverter)
     for path in (f"{config.url_prefix}/<job>", f"/<cronlock_slashed({config.url_prefix!r}):job>"):
         app.url_map.add(Rule(path, endpoint=ENDPOINT))
@@ -61,44 +66,32 @@ def _protections(app: Flask) -> list[Any]:
 def _answer(authenticator: Authenticator, name: str) -> Answer:
     """Run the job, and turn what is raised into an answer that says no more than it must."""
     about: dict[str, str] = {}
-    try:
-        if (turned_away := _turn_away(authenticator)) is not None:
-            return turned_away
-        about["job"] = this_state().jobs.get(name).name
-        return _run(name)
-    except Unavailable as error:
-        _log_error(str(error), "run_unavailable", error.__cause__)
-        return of_unavailable(error, about)
-    except RefusedRun as error:
-        logger.warning("%s", error, extra={"action": "run_refused"})
-        return of_refusal(error, about)
-    except CronLockError as error:
-        _log_error(str(error), "run_refused", error.__cause__)
-        return Answer(HTTPStatus.INTERNAL_SERVER_ERROR, {**about, "error": "Misconfigured"})
-    except Exception as error:
-        _log_error("A run could not be begun.", "run_error", error)
-        return Answer(HTTPStatus.INTERNAL_SERVER_ERROR, {**about, "error": "Internal error"})
-
-
-def _turn_away(authenticator: Authenticator) -> Answer | None:
-    if request.method != "POST":
-        return Answer(HTTPStatus.METHOD_NOT_ALLOWED, {"error": "Use POST"}, {"Allow": "POST"})
-    if not authenticator.authenticate(request):
-        return Answer(
-            HTTPStatus.UNAUTHORIZED, {"error": "Unauthorized"}, {"WWW-Authenticate": "Bearer"}
-        )
-    return None
-
-
-def _run(name: str) -> Answer:
     state = this_state()
-    end_clean_transaction(state.db)
-    config = state.config
-    return of_outcome(state.run("http", name), config.in_flight_status, config.secrets)
+    try:
+        if request.method != "POST":
+            return METHOD_NOT_ALLOWED
+        if not authenticator.authenticate(request):
+            return UNAUTHORIZED
+        job = state.jobs.get(name)
+        about["job"] = job.name
+        end_clean_transaction(state.db)
+        outcome = run_job(this_app(), state, job, "http")
+    except Exception as error:
+        _log(error, state.config)
+        return of_error(error, about)
+    return of_outcome(outcome, state.config.in_flight_status, state.config.secrets)
 
 
-def _log_error(words: str, action: str, cause: BaseException | None) -> None:
-    shown, trace = (None, "") if cause is None else loggable(cause, this_state().config.secrets)
+def _log(error: Exception, config: Config) -> None:
+    """Log why no run was begun; the caller is told no more than the kind of it."""
+    if isinstance(error, RefusedRun):
+        logger.warning("%s", error, extra={"action": "run_refused"})
+        return
+    known = isinstance(error, CronLockError)
+    cause = error.__cause__ if known else error
+    shown, trace = (None, "") if cause is None else loggable(cause, config.secrets)
+    words = str(error) if known else "A run could not be begun."
+    action = "run_unavailable" if isinstance(error, Unavailable) else "run_error"
     logger.error("%s%s", words, trace, exc_info=shown, extra={"action": action})
 
 

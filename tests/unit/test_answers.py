@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from flask_cronlock import Failed, Ran, Reason, Skipped, exceptions
-from flask_cronlock.answers import of_outcome, of_refusal, of_unavailable
+from flask_cronlock.answers import of_error, of_outcome
 from flask_cronlock.exceptions import CronLockError, RefusedRun, RunError, Unavailable
 from flask_cronlock.texts import LONGEST_VALUE, value_text
 
@@ -62,10 +62,8 @@ def test_every_error_has_its_status_and_words_and_a_message_that_names_its_cure(
     error = getattr(exceptions, name)("SELECT secret FROM detail")
     status, words, cure = ROWS[name]
 
-    if isinstance(error, RefusedRun):
-        answer = of_refusal(error, {"job": "x"})
-    elif isinstance(error, Unavailable):
-        answer = of_unavailable(error, {"job": "x"})
+    if isinstance(error, RefusedRun) or isinstance(error, Unavailable):
+        answer = of_error(error, {"job": "x"})
     else:
         assert isinstance(error, RunError)
         answer = of_outcome(Failed(error, job="x"), 200)
@@ -82,7 +80,7 @@ def test_every_error_at_set_up_names_its_cure(name: str) -> None:
 
 
 def test_retry_after_is_a_number_of_seconds() -> None:
-    assert int(of_unavailable(Unavailable(), {}).headers["Retry-After"]) > 0
+    assert int(of_error(Unavailable(), {}).headers["Retry-After"]) > 0
 
 
 @pytest.mark.parametrize("error", [ValueError("SELECT 1"), SystemExit(3), KeyError("Traceback")])

@@ -124,4 +124,5 @@ def test_a_slot_may_be_run_until_the_next_begins_or_max_lateness_is_over(
 ) -> None:
     slot = MINUTE.newest(NOON)
     assert slot is not None
-    assert is_too_late(job(max_lateness), MINUTE, slot, NOON + seconds(late)) is too_late
+    following = MINUTE.next(slot.at).at
+    assert is_too_late(job(max_lateness), slot.at, following, NOON + seconds(late)) is too_late

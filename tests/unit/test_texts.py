@@ -13,23 +13,7 @@ from flask import Response
 
 from flask_cronlock.texts import LONGEST_ERROR, LONGEST_VALUE, error_text, redacted, value_text
 
-
-class Unspeakable:
-    def __repr__(self) -> str:
-        raise RuntimeError("no words")
-
-
-def endless() -> list[Any]:
-    items: list[Any] = []
-    items.append(items)
-    return items
-
-
-def deep() -> list[Any]:
-    items: list[Any] = []
-    for _ in range(100_000):
-        items = [items]
-    return items
+from ..support.values import Unspeakable, deep, endless
 
 
 @pytest.mark.parametrize(
