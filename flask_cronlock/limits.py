@@ -66,6 +66,7 @@ class Deadline:
 
     @property
     def elapsed(self) -> timedelta:
+        """What is gone of it."""
         return timedelta(seconds=time.monotonic() - self._start)
 
     @property
@@ -75,6 +76,7 @@ class Deadline:
 
     @property
     def passed(self) -> bool:
+        """Tell whether nothing is left."""
         return not self.remaining
 
     def due_for_rearming(self) -> bool:

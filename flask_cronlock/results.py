@@ -55,7 +55,11 @@ class Skipped(_About):
 
 @dataclass(frozen=True, slots=True)
 class Failed(_About):
-    """The work was begun and rolled back; the slot can run again."""
+    """The run was rolled back, and the slot can run again.
+
+    Not so where *error* is a ``BrokenSlot``, or an ``OutcomeUnknown``, which the slot's next hit
+    settles.
+    """
 
     error: BaseException
 

@@ -31,7 +31,7 @@ class Run:
     job: str
     namespace: str
     trigger: str
-    """``http``, ``cli``, ``clock``, ``queue`` or ``manual``."""
+    """Who asked: ``http``, ``cli`` or ``manual``."""
     forced: bool
     instance: str
     app: str
@@ -48,6 +48,7 @@ class Run:
     _deadline: Deadline | None = field(default=None, repr=False)
 
     def begin(self, session: Session, deadline: Deadline) -> None:
+        """Take up the session and the deadline that the job is to work with."""
         self._session, self._deadline = session, deadline
 
     @property
@@ -80,5 +81,6 @@ class Run:
 
     @property
     def log(self) -> RunLog:
+        """A logger whose records carry the job's name and the run's id."""
         about = {"job": self.job, "run": str(self.id)}
         return RunLog(logging.getLogger("flask_cronlock.job"), about)

@@ -145,6 +145,7 @@ def end_clean_transaction(db: SQLAlchemy) -> None:
 
 
 def _connections(session: Session) -> set[Connection]:
+    # SQLAlchemy tells of no other way to ask a session for its connections without making one.
     transaction = session.get_transaction()
     return {entry[0] for entry in transaction._connections.values()} if transaction else set()
 

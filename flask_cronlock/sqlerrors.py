@@ -57,6 +57,7 @@ def driver_error(error: BaseException | None) -> psycopg.Error | None:
 
 
 def sqlstate(error: BaseException) -> str | None:
+    """Return the code that the server gave *error*; ``None`` where it gave none."""
     found = driver_error(error)
     return found.sqlstate if found else None
 
@@ -66,17 +67,17 @@ def broke_connection(error: BaseException) -> bool:
     return isinstance(error, DBAPIError) and error.connection_invalidated
 
 
-def ended(error: BaseException) -> bool:
+def _ended(error: BaseException) -> bool:
     """Tell whether *error* says that the transaction it came from is over."""
     return broke_connection(error) or sqlstate(error) in ENDED
 
 
-def timed_out(error: BaseException) -> bool:
+def _timed_out(error: BaseException) -> bool:
     """Tell whether the server ended the transaction for its length, or for being idle."""
     return sqlstate(error) in TIMED_OUT
 
 
-def canceled(error: BaseException) -> bool:
+def _canceled(error: BaseException) -> bool:
     """Tell whether the statement was cancelled: by ``statement_timeout``, or by an operator."""
     return sqlstate(error) == CANCELED
 
@@ -92,7 +93,7 @@ def as_unavailable(error: BaseException) -> Unavailable | None:
         return TablesMissing()
     if found.sqlstate is None:
         return DatabaseUnreachable() if isinstance(found, psycopg.OperationalError) else None
-    unreachable = found.sqlstate[:2] in UNREACHABLE_CLASSES or timed_out(found)
+    unreachable = found.sqlstate[:2] in UNREACHABLE_CLASSES or _timed_out(found)
     return DatabaseUnreachable() if unreachable else None
 
 
@@ -104,8 +105,8 @@ def meaning(error: BaseException, closed: bool, late: bool) -> BaseException:
     """
     if isinstance(error, RunError) or driver_error(error) is None:
         return error
-    gone = closed or ended(error)
-    late = timed_out(error) or (late and (gone or canceled(error)))
+    gone = closed or _ended(error)
+    late = _timed_out(error) or (late and (gone or _canceled(error)))
     if not gone and not late:
         return error
     found = JobTimeout() if late else LockLost()

@@ -36,7 +36,11 @@ def _about_columns() -> tuple[Column[Any], ...]:
 
 
 def make_tables(metadata: MetaData) -> tuple[Table, Table, Table]:
-    """Return the tables of runs, of failed attempts, and of jobs."""
+    """Return the tables of runs, of failed attempts, and of jobs.
+
+    ``known_since`` and ``paused_by`` are for what the tables will have to tell of a job later; they
+    are here from the first release on, so that no app has to migrate for them.
+    """
     run = _table(
         metadata,
         "cronlock_run",
