@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable
 from typing import Any, cast
@@ -10,22 +11,34 @@ from weakref import WeakSet
 import psycopg
 from psycopg import IsolationLevel
 from psycopg.pq import TransactionStatus
-from sqlalchemy import Connection, Engine, Pool
+from sqlalchemy import Connection, Engine, Pool, event
+from sqlalchemy.pool import (
+    AssertionPool,
+    ConnectionPoolEntry,
+    PoolResetState,
+    SingletonThreadPool,
+    StaticPool,
+)
 
 from .exceptions import ConfigError
 
+logger = logging.getLogger("flask_cronlock")
+
+SHARING_POOLS = (StaticPool, SingletonThreadPool, AssertionPool)
+_BEFORE = "cronlock_before"
 _engines: WeakSet[Engine] = WeakSet()
 _inherited: list[Pool | Connection] = []
 
 
-def watch_forks(engine: Engine) -> None:
-    """Give a forked child of this process a pool of its own for *engine*.
+def watch_engine(engine: Engine) -> None:
+    """See to it that connections of *engine* come back as they were, and stay in their process.
 
-    A socket that two processes share mixes up their answers, and advisory locks on it exclude
-    neither. The child neither uses nor closes what it inherited: a close would end the parent's
-    session.
+    A forked child of this process gets a pool of its own: a socket that two processes share mixes
+    up their answers, and advisory locks on it exclude neither. The child neither uses nor closes
+    what it inherited: a close would end the parent's session.
     """
     _engines.add(engine)
+    event.listen(engine, "reset", _restore)
 
 
 def _leave_inherited() -> None:
@@ -36,6 +49,30 @@ def _leave_inherited() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_leave_inherited)
+
+
+def _restore(driver: Any, record: ConnectionPoolEntry, _: PoolResetState) -> None:
+    """Put back what a borrower changed, on whichever way the connection came to the pool.
+
+    Before SQLAlchemy puts back what it changed itself for the engine's options.
+    """
+    before = record.info.pop(_BEFORE, None)
+    if before is None or driver is None or driver.closed:
+        return
+    if driver.info.transaction_status != TransactionStatus.IDLE:
+        driver.rollback()
+    driver.autocommit, driver.isolation_level, driver.prepare_threshold = before
+
+
+def note_commit(connection: Connection) -> None:
+    """Let SQLAlchemy know of a COMMIT that was made below it, and with it the app's listeners."""
+    try:
+        connection.commit()
+    except Exception:
+        logger.exception(
+            "A commit listener of the app raised; the commit stands.",
+            extra={"action": "listener_failed"},
+        )
 
 
 class LentConnection(Connection):
@@ -72,15 +109,22 @@ class Borrowed:
                 "the database must be PostgreSQL through psycopg 3: start "
                 "SQLALCHEMY_DATABASE_URI with postgresql+psycopg://"
             )
+        if isinstance(engine.pool, SHARING_POOLS):
+            raise ConfigError(
+                f"a {type(engine.pool).__name__} gives the run a connection that others use: leave "
+                "out poolclass, or set it to QueuePool or NullPool"
+            )
         self._process = os.getpid()
         self.connection = LentConnection(engine, refuse)
         if not _is_idle(_driver_of(self.connection)):
             self.connection.invalidate()
         self._lent = self.connection.connection
         self.driver = _driver_of(self.connection)
-        self._autocommit = self.driver.autocommit
-        self._isolation_level = self.driver.isolation_level
-        self._prepare_threshold = self.driver.prepare_threshold
+        self.connection.info[_BEFORE] = (
+            self.driver.autocommit,
+            self.driver.isolation_level,
+            self.driver.prepare_threshold,
+        )
         self.driver.autocommit = False
         self.driver.isolation_level = IsolationLevel.READ_COMMITTED
         # Behind a transaction pooler a prepared name can belong to another client, and then
@@ -99,14 +143,17 @@ class Borrowed:
         try:
             if not broken and not self.driver.closed:
                 self.driver.rollback()
-                self.driver.autocommit = self._autocommit
-                self.driver.isolation_level = self._isolation_level
-                self.driver.prepare_threshold = self._prepare_threshold
         except psycopg.Error:
             broken = True
         if broken or self.driver.closed:
             self.connection.invalidate()
-        self.connection.close()
+        try:
+            self.connection.close()
+        except Exception:
+            logger.exception(
+                "A pool listener of the app raised; the run's outcome stands.",
+                extra={"action": "listener_failed"},
+            )
 
 
 def _driver_of(connection: Connection) -> psycopg.Connection[Any]:

@@ -161,7 +161,7 @@ def _holder_row(record: dict[str, Any]) -> list[str]:
     state = record["state"] or "unknown (grant pg_read_all_stats to see it)"
     return [
         record["job"] or f"key {record['key']}",
-        str(record["pid"]),
+        str(record["pid"] or "-"),
         record["instance"],
         record["since"] or "unknown",
         ", ".join([state, *notes]),

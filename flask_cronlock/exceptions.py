@@ -16,6 +16,7 @@
     │   ├── NoFreeConnection
     │   ├── NotPrimary
     │   ├── TablesMissing
+    │   ├── RightsMissing
     │   └── SecretMissing
     └── RunError                  the run began and was rolled back
         ├── JobTimeout
@@ -23,6 +24,7 @@
         │   ├── TransactionEnded
         │   └── SessionReplaced
         ├── ForeignObject
+        ├── ForeignEngine
         ├── BrokenSlot
         └── OutcomeUnknown
 
@@ -108,6 +110,11 @@ class TablesMissing(Unavailable):
     or the app's migrations."""
 
 
+class RightsMissing(Unavailable):
+    """The app's role may not use the tables of Flask-CronLock: GRANT SELECT, INSERT, UPDATE on
+    them to it."""
+
+
 class SecretMissing(Unavailable):
     """No secret is configured, so no request can be let in: set CRONLOCK_SECRET or CRON_SECRET to
     the output of `flask cron secret`."""
@@ -141,6 +148,11 @@ class SessionReplaced(LockLost):
 class ForeignObject(RunError):
     """An object loaded outside was used inside the lock, on another connection than the lock's:
     load it again through the session that is passed in."""
+
+
+class ForeignEngine(RunError):
+    """The app's session led a statement to a variant of its engine, and so to another connection
+    than the lock's: return db.engine from get_bind(), and give options to the statement."""
 
 
 class BrokenSlot(RunError):

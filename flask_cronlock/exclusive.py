@@ -14,7 +14,7 @@ from .contexts import own_context
 from .durations import Duration, parse_duration
 from .holders import end_if_overdue, find_holder
 from .instance import with_pid
-from .jobs import checked_timeout, refuse_coroutine, refuse_deferred
+from .jobs import checked_timeout, done, refuse_deferred
 from .limits import LOCK_WAIT
 from .locks import TRY, WAIT, LockName, lock_text
 from .results import Ran, Reason, Skipped
@@ -43,18 +43,19 @@ def work_exclusively(
     key = lock_text(config.namespace, name)
     limit = config.timeout if timeout is None else checked_timeout(timeout)
     waits = timedelta() if wait is None else parse_duration(wait, "wait")
+    checked_timeout(limit + waits)
     outer = db.session() if db.session.registry.has() else None
     tx = GuardedTransaction(
         db.engine, limit + waits, with_pid(config.instance), lock_wait=waits or LOCK_WAIT
     )
-    with own_context(app, key), tx:
+    with own_context(app, db, key), tx:
         skipped = _try_and_wait(tx, key, limit) if waits else _try(tx, key)
         if skipped is not None:
             return skipped
         try:
             with closed_off(outer), joined_session(db, tx.connection) as session:
                 tx.guard()
-                value = refuse_coroutine(work(session))
+                value = done(work, work(session))
             tx.check()
             tx.prove()
             tx.commit()

@@ -11,15 +11,15 @@ from flask import Flask
 from flask_sqlalchemy import SQLAlchemy
 from sqlalchemy.orm import Session
 
-from .borrowed import watch_forks
+from .borrowed import watch_engine
 from .cli import cron_commands
 from .config import Config
 from .durations import Duration
 from .exceptions import ConfigError
 from .exclusive import work_exclusively
-from .jobs import Registry, make_job, refuse_deferred
+from .jobs import Registry, checked_timeout, make_job, refuse_deferred
 from .ledger import Ledger
-from .locks import LockName
+from .locks import LockName, lock_text
 from .results import Outcome, Ran, Skipped
 from .runner import run_job
 from .session import watch_transactions
@@ -42,6 +42,8 @@ class CronLock:
     """
 
     def __init__(self, db: SQLAlchemy, app: Flask | None = None, **settings: Any) -> None:
+        if not isinstance(db, SQLAlchemy):
+            raise ConfigError("give the app's Flask-SQLAlchemy object first: CronLock(db, app)")
         self.db = db
         self.jobs = Registry()
         self.ledger = Ledger(db.metadata)
@@ -65,11 +67,13 @@ class CronLock:
             engine = self.db.engines.get(None)
         if engine is None:
             raise ConfigError("set SQLALCHEMY_DATABASE_URI: runs take a connection of that engine")
-        watch_forks(engine)
+        watch_engine(engine)
         watch_transactions(engine)
         add_state(app, AppState(self.db, self.jobs, self.ledger, config))
         app.extensions["cronlock"] = self
         register_views(app, config)
+        if app.cli.commands.get("cron", cron_commands) is not cron_commands:
+            raise ConfigError("the app has commands of its own named `flask cron`; rename them")
         app.cli.add_command(cron_commands)
 
     @overload
@@ -168,7 +172,15 @@ class CronLock:
         timeout: Duration | None = None,
         wait: Duration | None = None,
     ) -> Callable[[Callable[P, T]], Callable[P, Ran[T] | Skipped]]:
-        """Decorate a function so that each call runs under :meth:`with_lock`."""
+        """Decorate a function so that each call runs under :meth:`with_lock`.
+
+        :raises LockNameError: for a name that no lock can have.
+        :raises RegistrationError: for a wrong duration, or a function whose work comes later.
+        """
+        lock_text("", name)
+        for duration in (timeout, wait):
+            if duration is not None:
+                checked_timeout(duration)
 
         def decorate(function: Callable[P, T]) -> Callable[P, Ran[T] | Skipped]:
             refuse_deferred(function)

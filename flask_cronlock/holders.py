@@ -30,7 +30,7 @@ SELECT l.pid, coalesce(a.application_name, '') AS application_name, a.state,
        (l.classid::bigint << 32) | l.objid::bigint AS key
 FROM pg_lock_status() AS l
 LEFT JOIN LATERAL pg_stat_get_activity(l.pid) AS a ON a.pid = l.pid
-WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1 AND l.pid IS NOT NULL
+WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1
   AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
 """
 _HOLDER_OF_KEY = f"""
@@ -56,8 +56,8 @@ _OURS = re.compile(r"cronlock (\d+)\+(\d+) (.+)", re.DOTALL)
 class Holder:
     """A backend that holds an advisory lock."""
 
-    pid: int
-    """Of the PostgreSQL backend."""
+    pid: int | None
+    """Of the PostgreSQL backend; ``None`` for a prepared transaction, which has none."""
     application_name: str
     who: str
     """The instance and its pid; for a foreign holder what it calls itself, and its backend."""
@@ -89,6 +89,8 @@ def _holder_of(row: Row[Any]) -> Holder:
     """
     name = row.application_name
     who, since, deadline = f"{name or '?'} (backend {row.pid})", row.since, None
+    if row.pid is None:
+        who = "a prepared transaction (see pg_prepared_xacts)"
     if found := _OURS.fullmatch(name):
         who, since = found[3], datetime.fromtimestamp(int(found[1]) / 1000, UTC)
         deadline = since + timedelta(milliseconds=int(found[2]))

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import inspect
+import logging
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
+from types import CellType
 from typing import Any
 
 from .durations import Duration, parse_duration
 from .exceptions import RegistrationError, UnknownJob
 from .run import Run
 from .schedule import CronSchedule, EverySchedule, Schedule
+
+logger = logging.getLogger("flask_cronlock")
 
 JOB_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 LONGEST_TIMEOUT = timedelta(days=24)
@@ -35,29 +39,52 @@ class Job:
     def call(self, run: Run) -> Any:
         """Call the function, with the run where it takes one.
 
-        :raises TypeError: when it returned a coroutine, whose work would never be done.
+        :raises TypeError: when it returned a coroutine or generator, whose work nobody would do.
         """
-        return refuse_coroutine(self.function(run) if self.takes_run else self.function())
+        return done(self.function, self.function(run) if self.takes_run else self.function())
 
     def is_registered_again_as(self, other: Job) -> bool:
         """Tell a module that was imported twice from two jobs that want one name."""
         return _place(self.function) == _place(other.function)
 
 
-def _place(function: Callable[..., Any]) -> object:
-    """Return where *function* was written; another function stands elsewhere."""
-    code = getattr(inspect.unwrap(function), "__code__", None)
-    return (code.co_filename, code.co_firstlineno, code.co_qualname) if code else function
+def _place(function: Any, depth: int = 3) -> object:
+    """Return where *function* was written, and what it wraps; another function stands elsewhere."""
+    code = getattr(function, "__code__", None)
+    if code is None or depth == 0:
+        return id(function)
+    cells = [cell.cell_contents for cell in function.__closure__ or () if _is_filled(cell)]
+    wrapped = tuple(_place(content, depth - 1) for content in cells if inspect.isroutine(content))
+    owner = id(getattr(function, "__self__", None))
+    return (code.co_filename, code.co_firstlineno, code.co_qualname, owner, wrapped)
 
 
-def refuse_coroutine(value: Any) -> Any:
-    """Return *value*, or raise :exc:`TypeError` for a coroutine, whose work was not done."""
-    if inspect.iscoroutine(value):
-        value.close()
+def _is_filled(cell: CellType) -> bool:
+    try:
+        return cell.cell_contents is not None
+    except ValueError:
+        return False
+
+
+def done(function: Callable[..., Any], value: Any) -> Any:
+    """Return the *value* of *function*, or raise :exc:`TypeError` where its work was not done.
+
+    A generator is a value like any other, unless *function* is what it was to run.
+    """
+    body = inspect.isgenerator(value) and value.gi_code is _code_of(function)
+    if body or inspect.isawaitable(value) or inspect.isasyncgen(value):
+        if inspect.iscoroutine(value):
+            value.close()
         raise TypeError(
-            "A coroutine was returned, which nobody awaits: call asyncio.run() in the function."
+            f"A {type(value).__name__} was returned, whose work nobody does: call asyncio.run(), "
+            "or iterate, in the function itself."
         )
     return value
+
+
+def _code_of(function: Callable[..., Any]) -> object:
+    inner = inspect.unwrap(function)
+    return getattr(inner, "__code__", None) or getattr(type(inner).__call__, "__code__", None)
 
 
 def make_job(
@@ -128,9 +155,13 @@ def _checked_name(name: str | None, function: Callable[..., Any]) -> str:
 
 def _takes_run(function: Callable[..., Any]) -> bool:
     """Tell whether *function* wants the run, as its one argument or as a first one named so."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        raise RegistrationError(f"{function!r:.80} does not tell its arguments") from None
     parameters = [
         parameter
-        for parameter in inspect.signature(function).parameters.values()
+        for parameter in signature.parameters.values()
         if parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
     ]
     required = [parameter for parameter in parameters if parameter.default is parameter.empty]
@@ -146,12 +177,13 @@ def refuse_deferred(function: Callable[..., Any]) -> None:
     """Raise :exc:`RegistrationError` for what is no function, or does its work after the call."""
     if not callable(function):
         raise RegistrationError(f"{function!r:.80} is no function")
-    if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+    called = (function, type(function).__call__)
+    if any(inspect.iscoroutinefunction(f) or inspect.isasyncgenfunction(f) for f in called):
         raise RegistrationError(
             "an async def function cannot be run here, since its transaction belongs to one "
             "thread: make it a plain function, and call asyncio.run() in it for the async part"
         )
-    if inspect.isgeneratorfunction(function):
+    if any(inspect.isgeneratorfunction(f) for f in called):
         raise RegistrationError(
             "a generator function cannot be run here, since nobody would run its body: return a "
             "value instead of yielding"
@@ -171,13 +203,19 @@ class Registry:
             raise RegistrationError(
                 f"Job {job.name!r}: the name is taken by {known.function!r}; choose another"
             )
+        if known is not None:
+            logger.info(
+                "Job %s is registered again, and replaces what was written at the same place.",
+                job.name,
+                extra={"action": "job_replaced", "job": job.name},
+            )
         self._jobs[job.name] = job
 
     def get(self, name: str) -> Job:
         """Return the job, or raise :exc:`UnknownJob`."""
         try:
             return self._jobs[name]
-        except KeyError:
+        except (KeyError, TypeError):
             raise UnknownJob(repr(name)[:80]) from None
 
     def __contains__(self, name: object) -> bool:

@@ -7,14 +7,17 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import (
+    Boolean,
     MetaData,
     Table,
     Text,
+    and_,
     bindparam,
+    case,
     func,
     insert,
+    literal_column,
     select,
-    text,
     update,
 )
 from sqlalchemy.dialects import postgresql
@@ -52,7 +55,7 @@ class Ledger:
 
     def __init__(self, metadata: MetaData) -> None:
         self.run, self.attempt, self.job = make_tables(metadata)
-        self._try_lock = text(TRY_LOCK.format(run=_quoted(self.run), job=_quoted(self.job)))
+        self._try_lock = self._build_try_lock()
         self._claim = self._build_claim()
         self._finish = self._build_finish()
         self._break = (
@@ -64,6 +67,27 @@ class Ledger:
     @property
     def tables(self) -> list[Table]:
         return [self.run, self.attempt, self.job]
+
+    def _build_try_lock(self) -> Any:
+        """Return the SELECT whose CASE is evaluated in its order: a done slot touches no lock."""
+        run, job = self.run.c, self.job.c
+        namespace, name = bindparam("namespace", type_=Text), bindparam("job", type_=Text)
+        slot_key, forced = bindparam("slot_key", type_=Text), bindparam("forced", type_=Boolean)
+        pruned = bindparam("scheduled_at", type_=Stamp) <= job.pruned_through
+        key = func.hashtextextended(bindparam("key", type_=Text), 0)
+        answer = case(
+            (and_(~forced, job.paused_at.is_not(None)), "paused"),
+            (run.state == "done", "already ran"),
+            (and_(~forced, slot_key.is_not(None), pruned), "already ran"),
+            (run.state.in_(["running", "broken"]), "broken"),
+            (func.pg_try_advisory_xact_lock(key), "locked"),
+            else_="already running",
+        )
+        this_run = and_(run.namespace == namespace, run.job == name, run.slot_key == slot_key)
+        this_job = and_(job.namespace == namespace, job.job == name)
+        one = select(literal_column("1").label("row")).subquery()
+        rows = one.outerjoin(self.run, this_run).outerjoin(self.job, this_job)
+        return select(run.finished_at, run.app, answer.label("answer")).select_from(rows)
 
     def _build_claim(self) -> Any:
         """Return the INSERT that takes the slot.
@@ -164,22 +188,6 @@ class Ledger:
         tx.execute(self._break.where(*same_slot), {"why": "a raw COMMIT, and no end"})
 
 
-# The CASE is evaluated in its order, so a slot that is done never touches the lock.
-TRY_LOCK = """
-SELECT run.finished_at, run.app,
-       CASE WHEN NOT :forced AND job.paused_at IS NOT NULL THEN 'paused'
-            WHEN run.state = 'done' OR NOT :forced AND CAST(:slot_key AS text) IS NOT NULL
-                 AND CAST(:scheduled_at AS timestamptz) <= job.pruned_through THEN 'already ran'
-            WHEN run.state IN ('running', 'broken') THEN 'broken'
-            WHEN pg_try_advisory_xact_lock(hashtextextended(CAST(:key AS text), 0)) THEN 'locked'
-            ELSE 'already running' END AS answer
-FROM (SELECT) AS one
-LEFT JOIN {run} AS run ON run.namespace = :namespace AND run.job = :job
-     AND run.slot_key = CAST(:slot_key AS text)
-LEFT JOIN {job} AS job ON job.namespace = :namespace AND job.job = :job
-"""
-
-
 def _about(run: Run) -> dict[str, Any]:
     return {
         "id": run.id,
@@ -193,8 +201,3 @@ def _about(run: Run) -> dict[str, Any]:
         "app": run.app,
         "started_at": run.started_at,
     }
-
-
-def _quoted(table: Table) -> str:
-    dialect = postgresql.dialect()  # type: ignore[no-untyped-call]
-    return dialect.identifier_preparer.format_table(table)

@@ -9,8 +9,13 @@ from __future__ import annotations
 
 import time
 from datetime import timedelta
+from typing import Any
 
+import psycopg
+from psycopg.pq import TransactionStatus
 from sqlalchemy import text
+
+from .exceptions import JobTimeout
 
 LOCK_WAIT = timedelta(seconds=2)
 """How long a claim may wait for another one of the same slot."""
@@ -29,6 +34,7 @@ SELECT clock_timestamp() AS clock, now() AS began, pg_backend_pid() AS pid,
        pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean AS read_only,
        current_setting('lock_timeout') AS lock_timeout,
        current_setting('transaction_timeout', true) IS NOT NULL AS whole,
+       set_config('datestyle', 'ISO', true),
        set_config('lock_timeout', :lock_timeout, true),
        set_config('statement_timeout', :timeout, true),
        set_config('idle_in_transaction_session_timeout', :timeout, true),
@@ -86,3 +92,13 @@ class Deadline:
             return False
         self._rearmed = now
         return True
+
+
+def hold_deadline(driver: psycopg.Connection[Any], deadline: Deadline) -> None:
+    """Refuse a statement after the deadline, and now and then limit what is left anew."""
+    if driver.info.transaction_status != TransactionStatus.INTRANS:
+        return
+    if deadline.passed:
+        raise JobTimeout
+    if deadline.due_for_rearming():
+        driver.execute(REARM, {"left": milliseconds(deadline.remaining)}, prepare=False)

@@ -22,6 +22,8 @@ def choose_slot(
     newest = _newest(job, schedule, clock, early)
     if named is None:
         return newest
+    if not isinstance(named, datetime):
+        raise SlotError(f"{named!r:.80} is no datetime")
     if named.utcoffset() is None:
         raise SlotError(f"{named.isoformat()} has no offset; write it as {newest.at.isoformat()}")
     slot = schedule.named(named)

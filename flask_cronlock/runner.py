@@ -42,9 +42,9 @@ def run_job(
     plan = Plan(job, state.config, app.name, trigger, named, force)
     reports = Reports(app, state)
     # 1
-    with own_context(app, job.name):
+    with own_context(app, state.db, job.name):
         outcome = _attempt(state, plan, reports)
-    with fresh_context(app):
+    with fresh_context(app, state.db):
         reports.tell(outcome)
     return outcome
 
@@ -74,9 +74,10 @@ def _attempt(state: AppState, plan: Plan, reports: Reports) -> Outcome:
             with joined_session(state.db, tx.connection) as session:
                 run.begin(session, tx.deadline)
                 value = plan.job.call(run)
+                told = value_text(value, state.config.secrets)
             # 8
             tx.check()
-            finished_at = state.ledger.finish(tx, run, value_text(value, state.config.secrets))
+            finished_at = state.ledger.finish(tx, run, told)
             # 9
             tx.commit()
             took = finished_at - run.started_at
@@ -90,6 +91,6 @@ def _attempt(state: AppState, plan: Plan, reports: Reports) -> Outcome:
         about = {**run.about, "run_id": run.id, "duration": tx.deadline.elapsed}
         failed = Failed(tx.explain(error), **about)
         reports.record(run, failed)
-        if not isinstance(error, (Exception, SystemExit)):
+        if isinstance(error, (KeyboardInterrupt, GeneratorExit)):
             raise
         return failed

@@ -19,10 +19,17 @@ from sqlalchemy import Connection, Engine, event, text
 from sqlalchemy.exc import PendingRollbackError, SQLAlchemyError
 from sqlalchemy.orm import ORMExecuteState, Session
 
-from .exceptions import DirtySession, ForeignObject, LockLost, SessionReplaced
+from .exceptions import DirtySession, ForeignEngine, ForeignObject, LockLost, SessionReplaced
 
 logger = logging.getLogger("flask_cronlock")
 
+JOINED: dict[str, Any] = {
+    "join_transaction_mode": "create_savepoint",
+    "twophase": False,
+    "autobegin": True,
+    "close_resets_only": True,
+}
+"""What a joined session is made with, whatever the app's ``session_options`` say."""
 WROTE = text("SELECT pg_current_xact_id_if_assigned() IS NOT NULL")
 
 
@@ -65,8 +72,11 @@ def _joined_class(base: type[Session]) -> type[Session]:
 
         def get_bind(self, *args: Any, **kwargs: Any) -> Engine | Connection:
             bind: Engine | Connection = super().get_bind(*args, **kwargs)
-            if bind.engine is self.cronlock_connection.engine:
+            ours = self.cronlock_connection.engine
+            if bind.engine is ours:
                 return self.cronlock_connection
+            if bind.engine.pool is ours.pool:
+                raise ForeignEngine
             self._warn_of_writes_outside(bind, kwargs.get("clause"))
             return bind
 
@@ -92,10 +102,8 @@ def joined_session(db: SQLAlchemy, connection: Connection) -> Iterator[Session]:
     :raises SessionReplaced: at the end, when ``db.session`` is another one by then.
     """
     factory = db.session.session_factory
-    options = {**factory.kw, "join_transaction_mode": "create_savepoint", "twophase": False}
-    session = _joined_class(factory.class_)(**options)  # type: ignore[arg-type]
+    session = _joined_class(factory.class_)(**{**factory.kw, **JOINED})  # type: ignore[arg-type]
     session.cronlock_connection = connection  # type: ignore[attr-defined]
-    before = db.session() if db.session.registry.has() else None
     db.session.registry.set(session)  # type: ignore[arg-type]
     watching = _watch.set(_Watch(connection))
     try:
@@ -111,8 +119,6 @@ def joined_session(db: SQLAlchemy, connection: Connection) -> Iterator[Session]:
             _close_quietly(db.session())
         _close_quietly(session)
         db.session.registry.clear()
-        if before is not None:
-            db.session.registry.set(before)
 
 
 def _close_quietly(session: Session) -> None:

@@ -11,6 +11,7 @@ from .exceptions import (
     JobTimeout,
     LockLost,
     NoFreeConnection,
+    RightsMissing,
     RunError,
     TablesMissing,
     Unavailable,
@@ -18,6 +19,7 @@ from .exceptions import (
 
 LOCK_NOT_AVAILABLE = "55P03"
 CANCELED = "57014"
+NO_RIGHTS = "42501"
 TIMED_OUT = {
     "25P03",  # idle_in_transaction_session_timeout
     "25P04",  # transaction_timeout
@@ -91,6 +93,8 @@ def as_unavailable(error: BaseException) -> Unavailable | None:
         return None
     if found.sqlstate in MISSING_TABLES:
         return TablesMissing()
+    if found.sqlstate == NO_RIGHTS:
+        return RightsMissing()
     if found.sqlstate is None:
         return DatabaseUnreachable() if isinstance(found, psycopg.OperationalError) else None
     unreachable = found.sqlstate[:2] in UNREACHABLE_CLASSES or _timed_out(found)

@@ -14,6 +14,8 @@ from .exceptions import CronLockError, RefusedRun
 from .sqlerrors import driver_error
 from .texts import error_text
 
+LAST_YEAR = 9000
+
 
 class Instant(click.ParamType):  # type: ignore[type-arg,unused-ignore]
     """A moment in RFC 3339, with its offset."""
@@ -27,6 +29,8 @@ class Instant(click.ParamType):  # type: ignore[type-arg,unused-ignore]
             self.fail(f"{value!r} is no moment; write it as 2026-10-25T07:00:00+01:00.")
         if moment.tzinfo is None:
             self.fail(f"{value!r} has no offset; add Z for UTC, or one such as +01:00.")
+        if moment.year > LAST_YEAR:
+            self.fail(f"{value!r} is too far ahead; slots are reckoned to the year {LAST_YEAR}.")
         return moment
 
 

@@ -18,9 +18,9 @@ import psycopg
 from psycopg.pq import TransactionStatus
 from sqlalchemy import Connection, CursorResult, Engine, Executable, event, text
 
-from .borrowed import Borrowed
+from .borrowed import Borrowed, note_commit
 from .exceptions import JobTimeout, LockLost, NotPrimary, OutcomeUnknown, TransactionEnded
-from .limits import ARM, LOCK_WAIT, NAME_ROOM, REARM, Deadline, milliseconds
+from .limits import ARM, LOCK_WAIT, NAME_ROOM, Deadline, hold_deadline, milliseconds
 from .sqlerrors import as_unavailable, broke_connection, meaning
 
 SETTLE_WAIT = timedelta(seconds=2)
@@ -51,7 +51,7 @@ class GuardedTransaction:
         self.timeout, self.lock_wait = timeout, lock_wait
         self.xid: str | None = None
         """Its id once it has claimed, or was proved: what the server knows a lost COMMIT by."""
-        self.guarding = False
+        self.committed = self.guarding = False
         self._borrowed: Borrowed | None = None
         self._process = os.getpid()
 
@@ -64,7 +64,7 @@ class GuardedTransaction:
                     raise
                 self._release()
                 self._begin()
-        except Exception as error:
+        except BaseException as error:
             self._release()
             if (unavailable := as_unavailable(error)) is not None:
                 raise unavailable from error
@@ -104,8 +104,8 @@ class GuardedTransaction:
 
     @property
     def claimed(self) -> bool:
-        """Tell whether this process, and no forked child of it, has claimed in here."""
-        return self.xid is not None and os.getpid() == self._process
+        """Tell whether this process, not a forked child, has a claim in here that may be undone."""
+        return self.xid is not None and not self.committed and os.getpid() == self._process
 
     def execute(
         self, statement: Executable, values: Mapping[str, Any] | None = None
@@ -122,14 +122,8 @@ class GuardedTransaction:
         """Refuse a forked child; keep the deadline where the server limits no whole transaction."""
         if os.getpid() != self._process:
             raise LockLost("a forked child of the job used the run's connection")
-        whole = self._server_limits_whole or not self.guarding
-        if whole or self.driver.info.transaction_status != TransactionStatus.INTRANS:
-            return
-        if self.deadline.passed:
-            raise JobTimeout
-        if self.deadline.due_for_rearming():
-            left = {"left": milliseconds(self.deadline.remaining)}
-            self.driver.execute(REARM, left, prepare=False)
+        if self.guarding and not self._server_limits_whole:
+            hold_deadline(self.driver, self.deadline)
 
     def check(self) -> None:
         """Raise unless the transaction can still commit, and in time."""
@@ -155,17 +149,22 @@ class GuardedTransaction:
         self.guarding = False
         try:
             answer = self.driver.execute("COMMIT", prepare=False).statusmessage
-        except psycopg.Error as error:
-            if self.driver.info.transaction_status == TransactionStatus.IDLE:
+        except BaseException as error:
+            idle = self.driver.info.transaction_status == TransactionStatus.IDLE
+            if isinstance(error, psycopg.Error) and idle:
                 raise
             self._release(broken=True)
             self._settle(error)
+            self.committed = True
+            if not isinstance(error, Exception):
+                raise
             return
         if answer != "COMMIT":
             raise LockLost
-        self.connection.commit()
+        self.committed = True
+        note_commit(self.connection)
 
-    def _settle(self, error: psycopg.Error) -> None:
+    def _settle(self, error: BaseException) -> None:
         """Ask on a new connection what became of a COMMIT whose answer was lost.
 
         Without an id there was nothing to lose. Unknown is settled by the slot's next hit, which

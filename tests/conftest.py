@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from .support.bodies import Gate
 from .support.databases import Database, Server, fresh_database, temporary
 from .support.pgbouncer import PgBouncer, pgbouncer_before
 from .support.worlds import World, world_on
@@ -55,18 +56,37 @@ def module_database(postgres: Server) -> Iterator[Database]:
 @pytest.fixture
 def emptied_database(module_database: Database) -> Database:
     """The module's one database, emptied: for modules whose many tests change no table."""
-    tables = module_database.query("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
-    for (table,) in tables:
-        module_database.query(f'TRUNCATE "{table}"')
+    tables = module_database.value(
+        "SELECT string_agg(quote_ident(tablename), ', ') FROM pg_tables WHERE schemaname = 'public'"
+    )
+    if tables:
+        module_database.query(f"TRUNCATE {tables} RESTART IDENTITY")
     return module_database
 
 
 @pytest.fixture(scope="module")
-def served(module_database: Database) -> Iterator[World]:
-    """A module's own world with one job, ``x``, that has no slots: each time it runs is marked."""
+def module_world(module_database: Database) -> Iterator[World]:
     with world_on(module_database) as made:
-        made.cron.job("x")(made.mark)
         yield made
+
+
+@pytest.fixture
+def entered_world(module_world: World, emptied_database: Database) -> Iterator[World]:
+    """The module's one world, its database emptied, in its app context."""
+    with module_world.app.app_context():
+        yield module_world
+
+
+@pytest.fixture(scope="module")
+def served(module_world: World) -> World:
+    """The module's one world with one job, ``x``, without slots: each time it runs is marked."""
+    module_world.cron.job("x")(module_world.mark)
+    return module_world
+
+
+@pytest.fixture
+def gate() -> Gate:
+    return Gate()
 
 
 @pytest.fixture

@@ -12,10 +12,15 @@ import pytest
 
 from ..support.bodies import Gate, running
 from ..support.commands import cron, fails
-from ..support.databases import Database
-from ..support.worlds import SECRET, World
+from ..support.databases import Database, Server, fresh_database
+from ..support.worlds import SECRET, World, bare_world
 
 NO_SERVER = "postgresql+psycopg://postgres@127.0.0.1:1/none"
+
+
+@pytest.fixture
+def database(emptied_database: Database) -> Database:
+    return emptied_database
 
 
 @pytest.fixture
@@ -42,17 +47,8 @@ def with_jobs(world: World) -> World:
 
 @pytest.fixture
 def unreachable(database: Database) -> Iterator[World]:
-    world = World(database, url=NO_SERVER)
-    yield with_jobs(world)
-    world.close()
-
-
-@pytest.fixture
-def bare(database: Database) -> Iterator[World]:
-    """A world on a database without tables."""
-    world = World(database)
-    yield with_jobs(world)
-    world.close()
+    with bare_world(database, url=NO_SERVER) as world:
+        yield with_jobs(world)
 
 
 def test_list_shows_schedule_next_slot_and_timeout(world: World) -> None:
@@ -76,10 +72,9 @@ def test_list_as_json_has_the_slots_to_come(world: World) -> None:
     assert {b - a for a, b in pairwise(upcoming)} == {timedelta(minutes=15)}
 
 
-def test_list_of_no_jobs_says_how_to_have_some(bare: World, database: Database) -> None:
-    empty = World(database)
-    result = cron(empty, "list")
-    empty.close()
+def test_list_of_no_jobs_says_how_to_have_some(database: Database) -> None:
+    with bare_world(database) as world:
+        result = cron(world, "list")
     assert result.exit_code == 0
     assert "@cron.job" in result.stdout
 
@@ -116,8 +111,7 @@ def test_run_of_a_failing_job_exits_with_1_and_shows_the_error_without_secrets(
         assert SECRET not in result.output
 
 
-def test_run_of_a_job_that_is_running_elsewhere_names_the_holder(world: World) -> None:
-    gate = Gate()
+def test_run_of_a_job_that_is_running_elsewhere_names_the_holder(world: World, gate: Gate) -> None:
     world.cron.job("held")(gate.hold)
     with running(world, "held", gate):
         result = cron(world, "run", "held")
@@ -170,8 +164,9 @@ def test_a_database_that_is_down_exits_with_1_and_says_what_the_driver_said(
     assert "port 1 failed" in result.stderr
 
 
-def test_run_without_tables_names_the_command_that_makes_them(bare: World) -> None:
-    fails(cron(bare, "run", "digest"), 1, "flask cron init-db")
+def test_run_without_tables_names_the_command_that_makes_them(postgres: Server) -> None:
+    with fresh_database(postgres) as database, bare_world(database) as bare:
+        fails(cron(with_jobs(bare), "run", "digest"), 1, "flask cron init-db")
 
 
 def test_secret_prints_a_new_one_that_the_configuration_takes(

@@ -90,11 +90,19 @@ def test_work_that_would_be_done_after_the_lock_is_refused_at_once(
         world.cron.exclusive("rebuild-cache")(function)
 
 
-def test_a_bad_name_is_refused_before_the_work(world: World) -> None:
-    @world.cron.exclusive("Rebuild Cache")
-    def rebuild() -> None:
-        world.mark()
+def test_a_bad_name_is_refused_at_decoration(world: World) -> None:
+    with pytest.raises(LockNameError):
+        world.cron.exclusive("Rebuild Cache")
 
-    with world.app.app_context(), pytest.raises(LockNameError):
-        rebuild()
-    assert world.marks == 0
+
+def test_a_forgotten_name_is_refused_at_decoration(world: World) -> None:
+    def rebuild() -> None: ...
+
+    with pytest.raises(LockNameError):
+        world.cron.exclusive(rebuild)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("wrong", [{"timeout": "never"}, {"wait": "-1s"}, {"timeout": "25d"}])
+def test_a_bad_duration_is_refused_at_decoration(world: World, wrong: dict[str, str]) -> None:
+    with pytest.raises(RegistrationError):
+        world.cron.exclusive("rebuild-cache", **wrong)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -61,7 +62,7 @@ def test_an_error_is_recorded_and_the_slot_stays_open(
     assert world.notes == ["written"]
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt(), Final()])
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), GeneratorExit()])
 def test_what_ends_a_process_is_recorded_and_raised(world: World, error: BaseException) -> None:
     errors = [error]
 
@@ -177,3 +178,19 @@ def test_outcomes_are_made_for_match(world: World) -> None:
             case Failed(error):
                 words.append(f"failed {error}")
     assert words == ["ran 3", "skipped, already ran"]
+
+
+@pytest.mark.parametrize(
+    "error", [Final(), BaseExceptionGroup("both", [Final()]), asyncio.CancelledError()]
+)
+def test_what_no_except_exception_catches_is_an_answer_all_the_same(
+    world: World, error: BaseException
+) -> None:
+    @world.cron.job("digest", every=LONG)
+    def digest() -> None:
+        raise error
+
+    response = world.post("digest")
+
+    assert (response.status_code, response.get_json()["error"]) == (500, "Job failed")
+    assert world.app.test_cli_runner().invoke(args=["cron", "run", "digest"]).exit_code == 1

@@ -12,22 +12,14 @@ from sqlalchemy.orm import Session
 
 from flask_cronlock.exceptions import ForeignObject
 
-from ..support.databases import Database
 from ..support.locking import thing_class
 from ..support.outcomes import value_of
-from ..support.worlds import World, world_on
-
-
-@pytest.fixture(scope="module")
-def shared(module_database: Database) -> Iterator[World]:
-    with world_on(module_database) as made:
-        yield made
+from ..support.worlds import World
 
 
 @pytest.fixture
-def world(shared: World, emptied_database: Database) -> Iterator[World]:
-    with shared.app.app_context():
-        yield shared
+def world(entered_world: World) -> World:
+    return entered_world
 
 
 @dataclass

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
-from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -15,8 +14,9 @@ import pytest
 from ..support.bodies import Gate, running
 from ..support.commands import stranger_to
 from ..support.databases import Database
-from ..support.instances import start_run, wait_until
-from ..support.worlds import World
+from ..support.instances import start_run
+from ..support.processes import wait_until
+from ..support.worlds import World, bare_world
 
 
 def holders(world: World) -> list[dict[str, Any]]:
@@ -30,11 +30,6 @@ def lines(world: World) -> list[str]:
     result = world.app.test_cli_runner().invoke(args=["cron", "holders"])
     assert result.exit_code == 0, result.output
     return list(result.stdout.splitlines())
-
-
-@pytest.fixture
-def gate() -> Gate:
-    return Gate()
 
 
 @pytest.fixture
@@ -74,6 +69,7 @@ def test_a_run_of_ours_is_shown_with_instance_pid_and_start(world: World, gate: 
     assert holders(world) == []
 
 
+@pytest.mark.parametrize("route", ["direct"], indirect=True)
 def test_a_run_in_another_process_is_shown(database: Database, world: World) -> None:
     with start_run(database, "idle", DYNO="worker.3", JOB_SECONDS="300") as process:
         try:
@@ -115,19 +111,6 @@ def test_a_session_level_lock_is_shown_with_its_signed_key(
     assert "unknown" in line
 
 
-def test_jobs_with_negative_and_positive_keys_are_named(world: World, database: Database) -> None:
-    """Half of all names hash to a negative key."""
-    names = [f"job-{number}" for number in range(40)]
-    for name in names:
-        world.cron.job(name)(lambda: None)
-    with database.connect() as other:
-        for name in names:
-            other.execute("SELECT pg_advisory_lock(hashtextextended(%s, 0))", [name])
-        found = holders(world)
-    assert sorted(record["job"] for record in found) == sorted(names)
-    assert {record["key"] < 0 for record in found} == {True, False}
-
-
 def test_locks_of_two_numbers_and_of_other_databases_are_not_shown(
     world: World, database: Database
 ) -> None:
@@ -147,12 +130,13 @@ def test_a_role_without_privileges_sees_our_runs_and_is_told_what_it_lacks(
     ours = with_digest(make_world(CRONLOCK_INSTANCE="web.7"))
     with (
         stranger_to(database) as url,
-        closing(with_digest(World(database, url=url))) as looking_on,
+        bare_world(database, url=url) as looking_on,
         running(ours, "digest", gate),
         database.connect(application_name="billing") as other,
         other.transaction(),
     ):
         other.execute("SELECT pg_advisory_xact_lock(3)")
+        with_digest(looking_on)
         records = {record["job"]: record for record in holders(looking_on)}
         shown = lines(looking_on)
     assert records["digest"]["instance"] == f"web.7/{os.getpid()}"

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from socket import socket
 from typing import Any
 
 import pytest
 from sqlalchemy import event
 
-from ..support.contract import body_of
 from ..support.databases import Database
-from ..support.worlds import SECRET, World
+from ..support.endpoint import body_of, job, unreachable
+from ..support.worlds import SECRET, World, bare_world
 
 KNOWN_AFTER_A_CLAIM = {"job", "outcome", "slot", "next_slot", "run", "instance", "duration_ms"}
 KNOWN_BEFORE_A_CLAIM = {"job", "outcome", "slot", "next_slot", "instance"}
@@ -23,31 +21,6 @@ KNOWN_BEFORE_A_CLAIM = {"job", "outcome", "slot", "next_slot", "instance"}
 @pytest.fixture
 def database(emptied_database: Database) -> Database:
     return emptied_database
-
-
-def job(world: World, work: Callable[[], Any] = lambda: None, name: str = "x", **how: Any) -> None:
-    """Register *work* as a job, by default one of a daily schedule."""
-
-    def function() -> Any:
-        world.mark()
-        return work()
-
-    world.cron.job(name, **({"every": "1d"} | how))(function)
-
-
-@contextmanager
-def unreachable() -> Iterator[str]:
-    """Yield the URL of a port that is taken, so that no one else listens there, and is deaf."""
-    with socket() as deaf:
-        deaf.bind(("127.0.0.1", 0))
-        yield f"postgresql+psycopg://postgres@127.0.0.1:{deaf.getsockname()[1]}/postgres"
-
-
-@contextmanager
-def bare_world(database: Database, **how: Any) -> Iterator[World]:
-    """Yield a world whose tables nobody made."""
-    with closing(World(database, **how)) as made:
-        yield made
 
 
 def test_a_run_is_told_with_what_the_job_returned(world: World) -> None:

@@ -12,8 +12,8 @@ from flask import request
 from flask_cronlock import job_failed, job_started
 from flask_cronlock.state import this_state
 
-from ..support.contract import body_of
 from ..support.databases import Database
+from ..support.endpoint import body_of
 from ..support.worlds import SECRET, World
 
 NEW, OLD = "the-new-secret-of-2026", "the-old-secret-of-2025"

@@ -15,7 +15,7 @@ from werkzeug.middleware.dispatcher import DispatcherMiddleware
 from werkzeug.middleware.proxy_fix import ProxyFix
 from werkzeug.test import Client
 
-from ..support.contract import body_of
+from ..support.endpoint import body_of
 from ..support.worlds import SECRET, World
 
 GOOD = {"Authorization": f"Bearer {SECRET}"}
@@ -79,7 +79,7 @@ def test_a_hostile_name_is_an_unknown_job(
 
 @pytest.mark.parametrize(
     "path",
-    ["/api/cron", "/api/cron/", "/api/cron/x/y", "/api/cron/a%2Fb", "/cron/x", "/x/api/cron/x"],
+    ["/cron/x", "/x/api/cron/x", "/api/cronx", "/api/cronx/x"],
 )
 def test_other_paths_are_left_to_the_app(served: World, path: str) -> None:
     before = served.marks
@@ -89,6 +89,17 @@ def test_other_paths_are_left_to_the_app(served: World, path: str) -> None:
     assert response.status_code == 404
     assert "Cache-Control" not in response.headers
     assert served.marks == before
+
+
+@pytest.mark.parametrize(
+    "path", ["/api/cron", "/api/cron/", "/api//cron", "/api/cron/x/y", "/api/cron/a%2Fb"]
+)
+def test_what_is_no_jobs_path_is_an_unknown_job_in_json(served: World, path: str) -> None:
+    client = served.app.test_client()
+
+    assert client.post(path).get_json() == {"error": "Unauthorized"}
+    response = client.post(path, headers=GOOD)
+    assert (response.status_code, response.get_json()) == (404, {"error": "Unknown job"})
 
 
 def test_bytes_that_are_no_text_are_an_unknown_job(served: World) -> None:

@@ -2,46 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
-from socket import socket
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from ..support.contract import body_of
 from ..support.databases import Database, fresh_database, temporary
-from ..support.worlds import World
+from ..support.endpoint import body_of, job, unreachable
+from ..support.worlds import World, bare_world
 
 
 @pytest.fixture
 def database(emptied_database: Database) -> Database:
     return emptied_database
-
-
-def job(world: World, work: Callable[[], Any] = lambda: None, name: str = "x", **how: Any) -> None:
-    """Register *work* as a job, by default one of a daily schedule."""
-
-    def function() -> Any:
-        world.mark()
-        return work()
-
-    world.cron.job(name, **({"every": "1d"} | how))(function)
-
-
-@contextmanager
-def unreachable() -> Iterator[str]:
-    """Yield the URL of a port that is taken, so that no one else listens there, and is deaf."""
-    with socket() as deaf:
-        deaf.bind(("127.0.0.1", 0))
-        yield f"postgresql+psycopg://postgres@127.0.0.1:{deaf.getsockname()[1]}/postgres"
-
-
-@contextmanager
-def bare_world(database: Database, **how: Any) -> Iterator[World]:
-    """Yield a world whose tables nobody made."""
-    with closing(World(database, **how)) as made:
-        yield made
 
 
 def assert_unavailable(response: Any, words: str) -> None:

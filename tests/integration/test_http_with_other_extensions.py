@@ -11,8 +11,8 @@ from flask_limiter import Limiter
 from flask_limiter.util import get_remote_address
 from flask_wtf import CSRFProtect
 
-from ..support.contract import body_of
 from ..support.databases import Database
+from ..support.endpoint import body_of
 from ..support.worlds import World
 
 ORDERS = pytest.mark.parametrize("order", ["before", "after"])

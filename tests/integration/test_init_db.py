@@ -12,23 +12,24 @@ from flask_cronlock import Ran
 
 from ..support.commands import cron, fails, stranger_to
 from ..support.databases import Database
-from ..support.instances import ROOT, environment, wait_until
-from ..support.worlds import World
+from ..support.instances import ROOT, environment
+from ..support.processes import wait_until
+from ..support.worlds import bare_world
 
 INIT_DB_KEY = """hashtextextended('["cronlock","init-db"]', 0)"""
 
 
 def test_init_db_makes_the_tables_and_may_be_repeated(database: Database) -> None:
-    world = World(database)
-    for _ in range(2):
-        result = cron(world, "init-db")
-        assert result.exit_code == 0, result.output
-        assert "cronlock_run" in result.stdout
-    world.cron.job("digest", every="1d")(lambda: 3)
-    assert isinstance(world.run("digest"), Ran)
-    world.close()
+    with bare_world(database) as world:
+        for _ in range(2):
+            result = cron(world, "init-db")
+            assert result.exit_code == 0, result.output
+            assert "cronlock_run" in result.stdout
+        world.cron.job("digest", every="1d")(lambda: 3)
+        assert isinstance(world.run("digest"), Ran)
 
 
+@pytest.mark.parametrize("route", ["pgbouncer"], indirect=True)
 def test_four_init_db_at_once_in_processes_all_succeed(database: Database, route: str) -> None:
     processes = [
         subprocess.Popen(
@@ -52,8 +53,11 @@ def test_init_db_of_every_namespace_waits_for_its_turn(
     database: Database, namespace: str | None
 ) -> None:
     """The tables are shared by all namespaces, so two apps must not make them at once."""
-    world = World(database, CRONLOCK_NAMESPACE=namespace)
-    with database.connect() as other, ThreadPoolExecutor(1) as pool:
+    with (
+        bare_world(database, CRONLOCK_NAMESPACE=namespace) as world,
+        database.connect() as other,
+        ThreadPoolExecutor(1) as pool,
+    ):
         other.execute(f"SELECT pg_advisory_lock({INIT_DB_KEY})")
         result = pool.submit(cron, world, "init-db")
         try:
@@ -67,13 +71,10 @@ def test_init_db_of_every_namespace_waits_for_its_turn(
         finally:
             other.execute("SELECT pg_advisory_unlock_all()")
         assert result.result().exit_code == 0
-    world.close()
 
 
 def test_init_db_by_a_role_that_may_not_make_tables_says_so(database: Database) -> None:
-    with stranger_to(database) as url:
-        world = World(database, url=url)
+    with stranger_to(database) as url, bare_world(database, url=url) as world:
         result = cron(world, "init-db")
-        world.close()
     fails(result, 1, "as a role that may make the tables")
     assert "permission denied" in result.stderr

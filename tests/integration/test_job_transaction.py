@@ -31,7 +31,20 @@ def close_connection(world: World) -> None:
     world.db.session.connection().close()
 
 
-@pytest.mark.parametrize("deed", [commit_connection, roll_back_connection, close_connection])
+def commit_transaction(world: World) -> None:
+    world.db.session.connection().get_transaction().commit()  # type: ignore[union-attr]
+
+
+def roll_back_transaction(world: World) -> None:
+    world.db.session.connection().get_transaction().rollback()  # type: ignore[union-attr]
+
+
+ROLLBACKS = [roll_back_connection, roll_back_transaction]
+
+
+@pytest.mark.parametrize(
+    "deed", [commit_connection, commit_transaction, close_connection, *ROLLBACKS]
+)
 def test_ending_the_transaction_through_sqlalchemy_is_refused(world: World, deed: Deed) -> None:
     meanwhile: list[Any] = []
 
@@ -54,7 +67,7 @@ def test_ending_the_transaction_through_sqlalchemy_is_refused(world: World, deed
     assert len(world.attempts()) == 1
 
 
-@pytest.mark.parametrize("deed", [commit_connection, roll_back_connection])
+@pytest.mark.parametrize("deed", [commit_connection, *ROLLBACKS])
 def test_a_refusal_that_the_job_swallows_keeps_all_or_nothing(world: World, deed: Deed) -> None:
     @world.cron.job("digest", every=LONG)
     def digest() -> None:
@@ -68,6 +81,27 @@ def test_a_refusal_that_the_job_swallows_keeps_all_or_nothing(world: World, deed
     assert world.notes == ["first"] * kept
     assert [state for *_, state in world.runs()] == ["done"] * kept
     assert world.database.advisory_locks() == 0
+
+
+def test_a_refused_commit_of_the_transaction_itself_fails_also_where_it_is_swallowed(
+    world: World,
+) -> None:
+    """SQLAlchemy ends its savepoints with it: nothing can be kept, and the slot stays open."""
+    deeds = [commit_transaction]
+
+    @world.cron.job("digest", every=LONG)
+    def digest() -> None:
+        world.note("first" if deeds else "second")
+        if deeds:
+            with contextlib.suppress(TransactionEnded):
+                deeds.pop()(world)
+
+    error_of(world.run("digest"))
+
+    assert world.notes == world.runs() == []
+    assert len(world.attempts()) == 1
+    value_of(world.run("digest"))
+    assert world.notes == ["second"]
 
 
 def commit_by_text(world: World) -> None:

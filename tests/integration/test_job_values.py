@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 from collections.abc import Callable
@@ -16,23 +17,13 @@ from flask_cronlock.texts import LONGEST_VALUE
 
 from ..support.databases import Database
 from ..support.outcomes import LONG, error_of
+from ..support.values import Unspeakable, endless
 from ..support.worlds import World
 
 
 @pytest.fixture
 def database(emptied_database: Database) -> Database:
     return emptied_database
-
-
-class Unspeakable:
-    def __repr__(self) -> str:
-        raise RuntimeError("no words")
-
-
-def endless() -> list[Any]:
-    items: list[Any] = []
-    items.append(items)
-    return items
 
 
 VALUES: dict[str, Callable[[], Any]] = {
@@ -112,3 +103,20 @@ def test_a_coroutine_is_no_value(world: World) -> None:
     assert isinstance(error, TypeError)
     assert "asyncio.run()" in str(error)
     assert world.notes == []
+
+
+def test_a_decorated_generator_function_has_failed_since_nobody_ran_its_body(world: World) -> None:
+    def plainly(function: Any) -> Any:
+        @functools.wraps(function)
+        def call() -> Any:
+            return function()
+
+        return call
+
+    @world.cron.job("digest", every=LONG)
+    @plainly
+    def digest() -> Any:
+        world.note("never")
+        yield 1
+
+    assert "whose work nobody does" in str(error_of(world.run("digest")))

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
 
@@ -16,6 +14,7 @@ from flask_cronlock.limits import milliseconds
 
 from ..support.databases import Database, Server
 from ..support.holders import NO_LIMITS
+from ..support.outcomes import elsewhere
 from ..support.pgbouncer import pgbouncer_before
 from ..support.worlds import World
 
@@ -35,12 +34,6 @@ def limits_in(world: World) -> dict[str, str]:
     statement = world.db.text(NOW.replace("%s", ":names"))
     rows = world.db.session.execute(statement, {"names": SETTINGS})
     return dict(rows.all())
-
-
-def elsewhere(call: Callable[[], Any]) -> Any:
-    """Make *call* in another thread, as another request would."""
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(call).result()
 
 
 def test_a_run_knows_its_deadline_and_what_is_left_of_its_time(world: World) -> None:

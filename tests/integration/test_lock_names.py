@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -12,22 +11,14 @@ from flask_cronlock import Reason
 from flask_cronlock.exceptions import LockNameError
 from flask_cronlock.locks import lock_text
 
-from ..support.databases import Database
 from ..support.locking import held, locked
 from ..support.outcomes import reason_of, value_of
-from ..support.worlds import World, world_on
-
-
-@pytest.fixture(scope="module")
-def shared(module_database: Database) -> Iterator[World]:
-    with world_on(module_database) as made:
-        yield made
+from ..support.worlds import World
 
 
 @pytest.fixture
-def world(shared: World, emptied_database: Database) -> Iterator[World]:
-    with shared.app.app_context():
-        yield shared
+def world(entered_world: World) -> World:
+    return entered_world
 
 
 UUIDS = [UUID(int=7), UUID(int=8)]

@@ -6,17 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
-from flask_cronlock import Ran, Reason, Skipped
-from flask_cronlock.exceptions import NestedRun
+from flask_cronlock import Ran
 
 from ..support.bodies import Gate, running
 from ..support.instances import at_once
 from ..support.worlds import World
-
-
-@pytest.fixture
-def gate() -> Gate:
-    return Gate()
 
 
 @pytest.fixture
@@ -46,31 +40,3 @@ def test_nineteen_losers_are_answered_while_the_winner_is_at_work(
     assert all(answer.json["held_by"] and answer.json["held_since"] for answer in answers)
     assert world.marks == 1
     assert world.database.advisory_locks() == 0
-
-
-def test_a_forced_run_does_not_get_past_the_lock(world: World, gate: Gate) -> None:
-    with running(world, "digest", gate) as winner:
-        outcome = world.run("digest", force=True)
-        assert not winner.done()
-    assert isinstance(outcome, Skipped)
-    assert outcome.reason is Reason.ALREADY_RUNNING
-    assert world.marks == 1
-
-
-def test_a_lock_by_name_and_a_job_of_that_name_exclude_each_other(world: World, gate: Gate) -> None:
-    with running(world, "digest", gate) as winner, world.app.app_context():
-        outcome = world.cron.with_lock("digest", lambda _: world.mark())
-        assert not winner.done()
-    assert isinstance(outcome, Skipped)
-    assert outcome.reason is Reason.ALREADY_RUNNING
-
-
-def test_a_job_that_triggers_itself_is_refused_and_runs_once(world: World) -> None:
-    @world.cron.job("recursive", every="1d")
-    def recursive() -> None:
-        world.mark()
-        with pytest.raises(NestedRun, match="plain function"):
-            world.cron.run("recursive")
-
-    assert isinstance(world.run("recursive"), Ran)
-    assert world.marks == 1

@@ -15,7 +15,7 @@ from flask_cronlock.exceptions import LockLost, OutcomeUnknown
 from flask_cronlock.transaction import GuardedTransaction
 
 from ..support.databases import Database
-from ..support.instances import wait_until
+from ..support.processes import wait_until
 from ..support.wire import Cut, Wire, wire_before
 from ..support.worlds import World
 

@@ -11,8 +11,8 @@ from flask_cronlock.exceptions import LockLost
 
 from ..support.databases import Database, Server
 from ..support.holders import free
-from ..support.instances import wait_until
 from ..support.pgbouncer import pgbouncer_before
+from ..support.processes import wait_until
 from ..support.worlds import World
 
 END_RUNS = """

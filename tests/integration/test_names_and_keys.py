@@ -1,4 +1,4 @@
-"""Lock keys: the published ones, over the whole range, and what happens where two meet."""
+"""Lock keys: the published ones, over the whole range, and which locks of others exclude."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+import psycopg
 import pytest
 
 from flask_cronlock import Reason, Skipped
@@ -16,6 +17,7 @@ from ..support.outcomes import LONG, elsewhere, reason_of, value_of
 from ..support.worlds import World
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
+KEY = "hashtextextended('digest', 0)"
 TAKE = "SELECT pg_try_advisory_xact_lock(hashtextextended(%s, 0))"
 
 
@@ -65,20 +67,37 @@ def test_a_running_job_keeps_a_foreign_session_out(world: World, database: Datab
 
 
 @pytest.mark.parametrize(
-    "statement",
+    "key",
     [
-        "SELECT pg_advisory_lock(1)",
-        "SELECT pg_advisory_lock(1, 2)",
-        "SELECT pg_advisory_lock((hashtextextended('digest', 0) >> 32)::int,"
-        " (hashtextextended('digest', 0) & 2147483647)::int)",
+        "0",
+        "1, 2",
+        "hashtext('digest')",
+        f"{KEY} + 1",
+        f"({KEY} >> 32)::int, ({KEY} << 32 >> 32)::int",
     ],
 )
-def test_other_advisory_locks_are_in_nobodys_way(
-    world: World, database: Database, statement: str
+def test_locks_on_other_keys_are_in_nobodys_way(world: World, database: Database, key: str) -> None:
+    world.cron.job("digest", every=LONG)(world.mark)
+    with database.connect() as foreign:
+        foreign.execute(f"SELECT pg_advisory_lock({key})")
+        value_of(world.run("digest"))
+
+
+def test_a_lock_in_another_database_is_in_nobodys_way(world: World, database: Database) -> None:
+    world.cron.job("digest", every=LONG)(world.mark)
+    with psycopg.connect(database.server.conninfo("postgres")) as elsewhere:
+        elsewhere.execute(f"SELECT pg_advisory_xact_lock({KEY})")
+        value_of(world.run("digest"))
+
+
+def test_a_foreign_lock_that_outlives_its_transaction_excludes_until_it_is_freed(
+    world: World, database: Database
 ) -> None:
     world.cron.job("digest", every=LONG)(world.mark)
     with database.connect() as foreign:
-        foreign.execute(statement)
+        foreign.execute(f"SELECT pg_advisory_lock({KEY})")
+        assert reason_of(world.run("digest")) is Reason.ALREADY_RUNNING
+        foreign.execute(f"SELECT pg_advisory_unlock({KEY})")
         value_of(world.run("digest"))
 
 
@@ -126,27 +145,3 @@ def test_names_that_differ_only_at_the_end_are_two_locks(world: World) -> None:
     world.cron.job(f"{long}a")(lambda: inside.append(elsewhere(lambda: world.run(f"{long}b"))))
     value_of(world.run(f"{long}a"))
     value_of(inside[0])
-
-
-def test_two_jobs_whose_keys_collide_wait_for_each_other_and_both_run(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("flask_cronlock.runner.lock_text", lambda namespace, name: "one")
-    inside: list[Any] = []
-    world.cron.job("b", every=LONG)(lambda: None)
-    world.cron.job("a", every=LONG)(lambda: inside.append(elsewhere(lambda: world.run("b"))))
-
-    value_of(world.run("a"))
-
-    assert reason_of(inside[0]) is Reason.ALREADY_RUNNING
-    value_of(world.run("b"))
-
-
-def test_two_releases_with_different_keys_still_run_a_slot_once(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    world.cron.job("digest", every=LONG)(world.mark)
-    value_of(world.run("digest"))
-    monkeypatch.setattr("flask_cronlock.runner.lock_text", lambda namespace, name: "another")
-    assert reason_of(world.run("digest")) is Reason.ALREADY_RAN
-    assert world.marks == 1

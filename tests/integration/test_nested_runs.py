@@ -14,7 +14,7 @@ from ..support.databases import Database
 from ..support.outcomes import LONG, elsewhere, error_of, value_of
 from ..support.worlds import World
 
-ONE = {"pool_size": 1, "max_overflow": 0, "pool_timeout": 2}
+ONE = {"pool_size": 1, "max_overflow": 0, "pool_timeout": 1}
 
 
 @pytest.fixture

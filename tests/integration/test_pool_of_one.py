@@ -20,7 +20,12 @@ from flask_cronlock.exceptions import (
 from ..support.databases import Database
 from ..support.worlds import World
 
-POOL_OF_ONE = {"pool_size": 1, "max_overflow": 0, "pool_timeout": 2}
+POOL_OF_ONE = {"pool_size": 1, "max_overflow": 0, "pool_timeout": 1}
+
+
+@pytest.fixture
+def database(emptied_database: Database) -> Database:
+    return emptied_database
 
 
 @pytest.fixture

@@ -25,23 +25,26 @@ def database(emptied_database: Database) -> Database:
     return emptied_database
 
 
-def test_two_namespaces_share_a_database_and_run_side_by_side(
+def test_namespaces_and_the_bare_one_share_a_database_and_run_side_by_side(
     make_world: Callable[..., World],
 ) -> None:
-    one, two = (make_world(CRONLOCK_NAMESPACE=name) for name in ("prod", "stage"))
+    prod, *others = (make_world(CRONLOCK_NAMESPACE=name) for name in ("prod", "stage", None))
     inside: list[Any] = []
-    two.cron.job("digest", every=LONG)(lambda: two.note("stage"))
+    for world in others:
+        world.cron.job("digest", every=LONG)(world.mark)
 
-    @one.cron.job("digest", every=LONG)
+    @prod.cron.job("digest", every=LONG)
     def digest() -> None:
-        inside.append(elsewhere(lambda: two.run("digest")))
-        one.note("prod")
+        inside.extend(elsewhere(lambda: [world.run("digest") for world in others]))
+        prod.mark()
 
-    value_of(one.run("digest"))
+    value_of(prod.run("digest"))
 
-    value_of(inside[0])
-    assert one.notes == ["prod", "stage"]
-    assert reason_of(one.run("digest")) is reason_of(two.run("digest")) is Reason.ALREADY_RAN
+    for outcome in inside:
+        value_of(outcome)
+    assert prod.marks == 3
+    for world in (prod, *others):
+        assert reason_of(world.run("digest")) is Reason.ALREADY_RAN
 
 
 @pytest.mark.parametrize("namespace", [None, "shared"])

@@ -25,19 +25,12 @@ from flask_cronlock.exceptions import (
 from ..support.databases import Database
 from ..support.locking import held, locked, thing_class
 from ..support.outcomes import elsewhere, reason_of, value_of
-from ..support.worlds import World, world_on
-
-
-@pytest.fixture(scope="module")
-def shared(module_database: Database) -> Iterator[World]:
-    with world_on(module_database) as made:
-        yield made
+from ..support.worlds import World, bare_world
 
 
 @pytest.fixture
-def world(shared: World, emptied_database: Database) -> Iterator[World]:
-    with shared.app.app_context():
-        yield shared
+def world(entered_world: World) -> World:
+    return entered_world
 
 
 def test_work_is_handed_the_session_and_its_value_comes_back(world: World) -> None:
@@ -229,12 +222,9 @@ def test_a_coroutine_is_no_value(world: World) -> None:
 
 
 def test_it_needs_no_tables_of_ours(database: Database) -> None:
-    world = World(database)
-    try:
+    with bare_world(database) as world:
         assert value_of(locked(world, "cache", lambda session: 3)) == 3
         assert database.query("SELECT 1 FROM pg_tables WHERE schemaname = 'public'") == []
-    finally:
-        world.close()
 
 
 def test_a_job_and_a_lock_of_its_name_keep_each_other_out(world: World) -> None:

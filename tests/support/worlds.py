@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any
 
 from flask import Flask
@@ -29,8 +29,8 @@ class World:
         url: str | None = None,
         engine_options: dict[str, Any] | None = None,
         settings: dict[str, Any] | None = None,
-        db: SQLAlchemy | None = None,
         prepare: Callable[[Flask], object] | None = None,
+        db: SQLAlchemy | None = None,
         **config: Any,
     ) -> None:
         self.database = database
@@ -98,10 +98,14 @@ class World:
 
 
 @contextmanager
+def bare_world(database: Database, **how: Any) -> Iterator[World]:
+    """Yield a world whose tables nobody made."""
+    with closing(World(database, **how)) as world:
+        yield world
+
+
+@contextmanager
 def world_on(database: Database, **how: Any) -> Iterator[World]:
-    world = World(database, **how)
-    try:
+    with bare_world(database, **how) as world:
         world.create_tables()
         yield world
-    finally:
-        world.close()

@@ -34,6 +34,7 @@ ROWS: dict[str, tuple[int, str, str]] = {
     "NoFreeConnection": (503, "No connection free", "raise pool_size or pool_timeout"),
     "NotPrimary": (503, "Database unavailable", "point SQLALCHEMY_DATABASE_URI at the primary"),
     "TablesMissing": (503, "Tables missing", "run `flask cron init-db`"),
+    "RightsMissing": (503, "Rights missing", "GRANT SELECT, INSERT, UPDATE"),
     "SecretMissing": (503, "No secret configured", "set CRONLOCK_SECRET or CRON_SECRET"),
     "RunError": (500, "Job failed", "The run was rolled back"),
     "JobTimeout": (504, "Job timed out", "raise its timeout, or do less"),
@@ -41,6 +42,7 @@ ROWS: dict[str, tuple[int, str, str]] = {
     "TransactionEnded": (500, "Lock lost", "use db.session.commit()"),
     "SessionReplaced": (500, "Lock lost", "take db.session.remove() out of the job"),
     "ForeignObject": (500, "Job failed", "load it again through the session"),
+    "ForeignEngine": (500, "Job failed", "return db.engine from get_bind()"),
     "BrokenSlot": (500, "Slot broken", "run the slot by hand with --force"),
     "OutcomeUnknown": (500, "Outcome unknown", "the next hit for the slot settles it"),
 }
@@ -62,7 +64,7 @@ def test_every_error_has_its_status_and_words_and_a_message_that_names_its_cure(
     error = getattr(exceptions, name)("SELECT secret FROM detail")
     status, words, cure = ROWS[name]
 
-    if isinstance(error, RefusedRun) or isinstance(error, Unavailable):
+    if isinstance(error, (RefusedRun, Unavailable)):
         answer = of_error(error, {"job": "x"})
     else:
         assert isinstance(error, RunError)

@@ -203,3 +203,49 @@ def test_a_job_is_handed_the_run_where_it_takes_one(
 def test_an_unknown_job_names_the_command_that_lists_the_known(cron: CronLock) -> None:
     with pytest.raises(UnknownJob, match="flask cron list"):
         cron.jobs.get("no-such-job")
+
+
+class Yielding:
+    def __call__(self) -> Any:
+        yield 1
+
+
+class Awaiting:
+    async def __call__(self) -> None: ...
+
+
+@pytest.mark.parametrize("function", [Yielding(), Awaiting(), functools.partial(Awaiting.__call__)])
+def test_an_object_whose_call_does_its_work_later_is_refused(cron: CronLock, function: Any) -> None:
+    with pytest.raises(RegistrationError, match="cannot be run here"):
+        cron.job("digest")(function)
+
+
+def test_what_does_not_tell_its_arguments_is_refused(cron: CronLock) -> None:
+    with pytest.raises(RegistrationError, match="does not tell its arguments"):
+        cron.job("digest")(dict)
+
+
+def test_two_functions_behind_one_decorator_without_wraps_are_two(cron: CronLock) -> None:
+    def timed(function: Any) -> Any:
+        def wrapper() -> Any:
+            return function()
+
+        return wrapper
+
+    def a() -> None: ...
+
+    def b() -> None: ...
+
+    cron.job("digest")(timed(a))
+    with pytest.raises(RegistrationError, match="the name is taken"):
+        cron.job("digest")(timed(b))
+    cron.job("digest")(timed(a))
+
+
+def test_the_methods_of_two_objects_are_two(cron: CronLock) -> None:
+    class Mailer:
+        def send(self) -> None: ...
+
+    cron.job("send")(Mailer().send)
+    with pytest.raises(RegistrationError, match="the name is taken"):
+        cron.job("send")(Mailer().send)
