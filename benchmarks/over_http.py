@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import socket
-import subprocess
-import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.client import HTTPConnection
 from itertools import count, repeat
 
 from sample_app.extensions import db
-from sample_app.instance import FOREIGN, HOST, ROOT, Instance
+from sample_app.instance import HOST, serving
 
 from . import by_hand
 from .app import SECRET, create_app
@@ -23,7 +18,7 @@ from .rounds import Case, Way
 from .server import Database
 
 EMPTY = "empty view"
-COMMAND = ("-m", "gunicorn", "--worker-class=sync", "--workers=1", "benchmarks.app:create_app()")
+GUNICORN = ("gunicorn", "--worker-class=sync", "--workers=1", "benchmarks.app:create_app()")
 
 
 @contextmanager
@@ -33,8 +28,10 @@ def cases(database: Database) -> Iterator[list[Case]]:
         db.create_all()
         db.engine.dispose()
         connection.execute(by_hand.TABLE)
-    with gunicorn(database) as port:
-        client = Client(port)
+    settings = {"DATABASE_URL": database.url, "CRON_SECRET": SECRET}
+    with serving("benchmark", GUNICORN, settings) as instance:
+        instance.wait_until_ready()
+        client = Client(instance.port)
         for path in ("/api/cron/ran", "/by-hand/ran"):
             client.way(repeat(path), "ran")()
         yield [
@@ -71,34 +68,3 @@ class Client:
         if response.status != 200:
             return f"status {response.status}: {body}"
         return str(body.get("reason") or body.get("outcome", "empty"))
-
-
-@contextmanager
-def gunicorn(database: Database) -> Iterator[int]:
-    """Run the app until the end of the block, and never longer than this process; give the port."""
-    with tempfile.TemporaryFile() as log, socket.create_server((HOST, 0)) as listener:
-        port: int = listener.getsockname()[1]
-        lifeline = [sys.executable, "-m", "sample_app.lifeline"]
-        process = subprocess.Popen(
-            [*lifeline, sys.executable, *COMMAND, f"--bind=fd://{listener.fileno()}"],
-            cwd=ROOT,
-            env=environment(database),
-            stdin=subprocess.PIPE,
-            stdout=log,
-            stderr=log,
-            pass_fds=[listener.fileno()],
-            start_new_session=True,
-        )
-        listener.close()
-        try:
-            Instance("benchmark", port, process, log).wait_until_ready()
-            yield port
-        finally:
-            assert process.stdin
-            process.stdin.close()
-            process.wait()
-
-
-def environment(database: Database) -> dict[str, str]:
-    ours = {key: value for key, value in os.environ.items() if key not in FOREIGN}
-    return ours | {"DATABASE_URL": database.url, "CRON_SECRET": SECRET}

@@ -43,7 +43,8 @@ class Answer:
                 slot, who = self.body.get("slot"), self.body.get("instance")
                 return f"RAN      {processed:,} digests for {slot}, by {who}"
             case {"reason": "already running"}:
-                return f"skipped  already running, held by {self.body.get('held_by')}"
+                holder = self.body.get("held_by")
+                return "skipped  already running" + (f", held by {holder}" if holder else "")
             case {"reason": "already ran"}:
                 return f"skipped  already ran at {self.body.get('ran_at')}"
         return json.dumps(self.body)
@@ -59,6 +60,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     once = parser.parse_args(arguments).once
     for ending in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(ending, leave)
+    # A shell that starts the demo in the background has it ignore Ctrl-C.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with embedded.temporary() as server:
             return demonstrate(server.url(), once)
@@ -154,7 +157,7 @@ def verdict(counts: Mapping[tuple[bool, int], int]) -> int:
 def stay(instances: Sequence[Instance], secret: str) -> None:
     """Keep the instances until Ctrl-C."""
     try:
-        say("\nBoth keep running: their outbox, and one more hit to try")
+        say("\nBoth keep running. Look at their outbox, or send one more hit:")
         for instance in instances:
             say(f"  {instance.url}/")
         say(f'  curl -X POST -H "Authorization: Bearer {secret}" {instances[0].url}{PATH}')

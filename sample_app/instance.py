@@ -9,8 +9,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
@@ -71,19 +71,25 @@ class Instance:
             return False
 
 
+def running(
+    name: str, workers: int, settings: Mapping[str, str]
+) -> AbstractContextManager[Instance]:
+    """Start an instance of the application as `DYNO=name`; see `serving`."""
+    return serving(name, [*web_command(), f"--workers={workers}"], {**settings, "DYNO": name})
+
+
 @contextmanager
-def running(name: str, workers: int, settings: Mapping[str, str]) -> Iterator[Instance]:
-    """Start an instance as `DYNO=name` with `settings` in its environment; end it on leaving."""
-    environment = {key: value for key, value in os.environ.items() if key not in FOREIGN}
-    environment |= {**settings, "DYNO": name}
+def serving(name: str, gunicorn: Sequence[str], settings: Mapping[str, str]) -> Iterator[Instance]:
+    """Start a gunicorn with `settings` in its environment; end it on leaving, or with us."""
+    ours = {key: value for key, value in os.environ.items() if key not in FOREIGN}
     with tempfile.TemporaryFile() as log, socket.create_server((HOST, 0)) as listener:
         port = listener.getsockname()[1]
         # The listening socket is handed over, so nobody can take the port in between.
-        command = [*web_command(), f"--workers={workers}", f"--bind=fd://{listener.fileno()}"]
+        command = [sys.executable, "-m", *gunicorn, f"--bind=fd://{listener.fileno()}"]
         process = subprocess.Popen(
-            [sys.executable, "-m", "sample_app.lifeline", sys.executable, "-m", *command],
+            [sys.executable, "-m", "sample_app.lifeline", *command],
             cwd=ROOT,
-            env=environment,
+            env={**ours, **settings},
             stdin=subprocess.PIPE,
             stdout=log,
             stderr=log,

@@ -9,8 +9,8 @@ import pytest
 from flask_cronlock import Failed, Ran
 
 from ..support.databases import Database, Server, fresh_database, temporary
-from ..support.old_postgres import find_old_postgres
 from ..support.pgbouncer import PgBouncer
+from ..support.programs import find_old_postgres
 from ..support.sites import Site
 from ..support.worlds import World, world_on
 

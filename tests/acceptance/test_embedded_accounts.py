@@ -15,7 +15,7 @@ import pytest
 
 from sample_app.embedded.account import Account
 
-from ..support.processes import dead, eventually
+from ..support.processes import dead, wait_until
 from ..support.starters import (
     PACKAGE,
     SCRIPT,
@@ -80,7 +80,7 @@ def test_an_ordinary_users_server_is_their_own_process(ordinary: dict[str, Any])
         assert answers(url)
         server = postmaster(url)
         assert owner_of(server) == home.stat().st_uid
-    eventually(lambda: dead(server) and not socket_folder(url).exists())
+    wait_until(lambda: dead(server) and not socket_folder(url).exists())
 
 
 def test_by_default_the_data_lies_in_the_users_state_folder(ordinary: dict[str, Any]) -> None:
@@ -103,7 +103,7 @@ def test_root_serves_a_users_folder_as_that_user_who_can_go_on_using_it(
         assert owner_of(postmaster(url)) == NOBODY.uid
         with Starter(base, **ordinary) as theirs:
             assert theirs.line() == url
-    eventually(lambda: not socket_folder(url).exists())
+    wait_until(lambda: not socket_folder(url).exists())
     with Starter(base, **ordinary) as theirs:
         assert theirs.line() == url
     assert {path.stat().st_uid for path in base.rglob("*")} == {NOBODY.uid}
@@ -126,7 +126,7 @@ def test_folders_that_keep_the_servers_account_out_stay_as_they_are(fresh: Path)
     try:
         assert not data.is_relative_to(private)
         assert modes_and_owners(private) == before
-        eventually(lambda: not socket_folder(url).exists())
+        wait_until(lambda: not socket_folder(url).exists())
     finally:
         shutil.rmtree(data.parent)
 

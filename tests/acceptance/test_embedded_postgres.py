@@ -21,7 +21,7 @@ from sample_app import embedded
 from sample_app.embedded.account import Account
 from sample_app.embedded.supervisor import listening, make_socket_folder
 
-from ..support.processes import dead, eventually, parent_of
+from ..support.processes import dead, parent_of, wait_until
 from ..support.starters import (
     PACKAGE,
     Starter,
@@ -45,7 +45,7 @@ def base() -> Iterator[Path]:
     with open_folder() as folder:
         with Starter(folder) as first:
             url = first.line()
-        eventually(lambda: not socket_folder(url).exists())
+        wait_until(lambda: not socket_folder(url).exists())
         yield folder
 
 
@@ -60,7 +60,7 @@ def test_the_server_goes_with_the_last_process_that_asked_for_it(base: Path, sig
         time.sleep(0.3)
         assert answers(url)
         second.end(signum)
-        eventually(lambda: dead(server) and dead(supervisor))
+        wait_until(lambda: dead(server) and dead(supervisor))
         assert not socket_folder(url).exists()
 
 
@@ -91,7 +91,7 @@ def test_a_forked_child_keeps_the_server_alive(base: Path) -> None:
         time.sleep(0.3)
         assert answers(url)
         os.kill(child, signal.SIGKILL)
-        eventually(lambda: dead(server) and not socket_folder(url).exists())
+        wait_until(lambda: dead(server) and not socket_folder(url).exists())
 
 
 def test_a_running_application_survives_a_crash_of_the_server(base: Path) -> None:
@@ -99,8 +99,8 @@ def test_a_running_application_survives_a_crash_of_the_server(base: Path) -> Non
         url = app.line()
         server = postmaster(url)
         os.kill(server, signal.SIGKILL)
-        eventually(lambda: dead(server))
-        eventually(lambda: answers(url))
+        wait_until(lambda: dead(server))
+        wait_until(lambda: answers(url))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="ONLY LINUX KILLS A CHILD WITH ITS PARENT")
@@ -109,11 +109,11 @@ def test_the_server_goes_with_its_supervisor_and_comes_back_to_the_same_address(
         url = app.line()
         server = postmaster(url)
         os.kill(parent_of(server), signal.SIGKILL)
-        eventually(lambda: dead(server))
+        wait_until(lambda: dead(server))
         with Starter(base) as other:
             assert other.line() == url
             assert answers(url)
-    eventually(lambda: not socket_folder(url).exists())
+    wait_until(lambda: not socket_folder(url).exists())
 
 
 def test_a_pid_file_that_names_a_living_process_is_not_believed(base: Path) -> None:
@@ -132,7 +132,7 @@ def test_a_pid_file_that_names_a_living_process_is_not_believed(base: Path) -> N
 def test_a_half_made_cluster_is_made_anew(fresh: Path) -> None:
     with Starter(fresh) as hasty:
         url = hasty.line()
-    eventually(lambda: not socket_folder(url).exists())
+    wait_until(lambda: not socket_folder(url).exists())
     made = next(fresh.glob("pg*/data"))
     made.rename(made.with_name("data.new"))
     with Starter(fresh) as patient:
@@ -166,7 +166,7 @@ def test_the_socket_lies_in_a_temp_folder_of_any_name(
         url = app.line()
         assert answers(url)
         assert socket_folder(url).parent == odd
-    eventually(lambda: not socket_folder(url).exists())
+    wait_until(lambda: not socket_folder(url).exists())
 
 
 def test_the_socket_is_private_and_a_squatter_cannot_have_it(fresh: Path) -> None:
@@ -184,9 +184,8 @@ def test_the_socket_is_private_and_a_squatter_cannot_have_it(fresh: Path) -> Non
 
 
 @pytest.mark.parametrize("preload", [[], ["--preload"]], ids=["plain", "preload"])
-@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGKILL])
-def test_gunicorn_workers_share_a_server_that_goes_with_them(
-    base: Path, fresh: Path, preload: list[str], signum: int
+def test_gunicorn_workers_share_a_server_that_goes_with_them_when_the_master_is_killed(
+    base: Path, fresh: Path, preload: list[str]
 ) -> None:
     (fresh / "web.py").write_text(
         "from pathlib import Path\n"
@@ -209,12 +208,12 @@ def test_gunicorn_workers_share_a_server_that_goes_with_them(
         subprocess.Popen(command, cwd=fresh, env=environment, stderr=errors) as master,
     ):
         try:
-            eventually(lambda: log.read_text().count("Booting worker") == 3)
-            eventually(lambda: any(map(listening, base.glob("pg*/data"))))
+            wait_until(lambda: log.read_text().count("Booting worker") == 3)
+            wait_until(lambda: any(map(listening, base.glob("pg*/data"))))
             server = listening(next(base.glob("pg*/data")))
         finally:
-            master.send_signal(signum)
-    eventually(lambda: dead(server.pid) and not Path(server.sockets).exists())
+            master.kill()
+    wait_until(lambda: dead(server.pid) and not Path(server.sockets).exists())
 
 
 def test_a_named_database_is_used_and_nothing_is_started(monkeypatch: pytest.MonkeyPatch) -> None:

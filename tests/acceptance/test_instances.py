@@ -11,7 +11,9 @@ from ..support.instances import at_once, gunicorn
 from ..support.worlds import World
 
 
-@pytest.mark.parametrize("preload", [[], ["--preload"]], ids=["", "preload"])
+@pytest.mark.parametrize(
+    ("route", "preload"), [("direct", ["--preload"]), ("pgbouncer", [])], indirect=["route"]
+)
 def test_twenty_hits_at_once_over_two_instances_run_a_slot_once(
     database: Database, world: World, route: str, preload: list[str]
 ) -> None:

@@ -9,7 +9,7 @@ import pytest
 from flask_cronlock import Skipped
 
 from ..support.holders import free, holding
-from ..support.instances import wait_until
+from ..support.processes import wait_until
 from ..support.sites import SLACK, Site
 from ..support.worlds import World
 

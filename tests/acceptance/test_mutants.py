@@ -27,7 +27,7 @@ def ran(outcomes: list[dict[str, object]]) -> int:
     return Counter(outcome["word"] for outcome in outcomes)["ran"]
 
 
-@pytest.mark.parametrize(("mutants", "overlap"), [("", False), ("claim", False), ("lock", True)])
+@pytest.mark.parametrize(("mutants", "overlap"), [("claim", False), ("lock", True)])
 def test_bodies_overlap_only_without_the_lock(
     database: Database, world: World, mutants: str, overlap: bool
 ) -> None:
@@ -44,7 +44,7 @@ def test_a_late_duplicate_runs_only_without_the_claim(
     assert world.marks == times
 
 
-@pytest.mark.parametrize(("mutants", "times"), [("", 1), ("lock", 1), (BOTH, 20)])
+@pytest.mark.parametrize(("mutants", "times"), [("lock", 1), (BOTH, 20)])
 def test_twenty_hits_all_run_only_without_both(
     database: Database, world: World, mutants: str, times: int
 ) -> None:

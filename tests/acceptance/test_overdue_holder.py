@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from uuid import uuid4
 
 import pytest
@@ -16,9 +15,9 @@ from flask_cronlock.instance import find_instance, with_pid
 
 from ..support.databases import Database
 from ..support.holders import escaped, free, holding
-from ..support.instances import wait_until
+from ..support.processes import wait_until
 from ..support.sites import SLACK, Site
-from ..support.worlds import World
+from ..support.worlds import World, bare_world
 
 TIMEOUT = 3
 """Long enough to fill every buffer between a frozen process and its backend, on a busy machine."""
@@ -134,10 +133,6 @@ def test_an_overdue_holder_that_the_role_may_not_end_is_logged(
     database: Database, world: World, other_role: str, caplog: pytest.LogCaptureFixture, how: str
 ) -> None:
     url = make_url(database.url).set(username=other_role).render_as_string(hide_password=False)
-    contender = World(database, url=url)
-
-    @contender.cron.job("report", every="1d")
-    def report() -> None: ...
 
     def contend() -> Outcome:
         if how == "job":
@@ -145,7 +140,11 @@ def test_an_overdue_holder_that_the_role_may_not_end_is_logged(
         with contender.app.app_context():
             return contender.cron.with_lock("report", lambda _: None, wait=0.1)
 
-    with closing(contender), escaped(world, "report", timeout=0.1) as holder:
+    with (
+        bare_world(database, url=url) as contender,
+        escaped(world, "report", timeout=0.1) as holder,
+    ):
+        contender.cron.job("report", every="1d")(lambda: None)
         wait_until_overdue(database, 0.1)
         assert is_already_running(contend())
         assert [action for action, _ in about_overdue(caplog)] == ["overdue_holder_kept"]

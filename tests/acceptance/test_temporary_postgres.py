@@ -15,7 +15,7 @@ from sqlalchemy import NullPool, create_engine, text
 
 from sample_app.embedded import EmbeddedError, TemporaryServer, temporary
 
-from ..support.processes import dead, eventually
+from ..support.processes import dead, wait_until
 
 CHECKOUT = Path(__file__).parents[2]
 MAKER = CHECKOUT / "tests" / "support" / "embedded_maker.py"
@@ -110,8 +110,8 @@ def test_it_is_gone_with_the_process_that_made_it(signum: int) -> None:
         pid, sockets, data = (maker.stdout.readline().strip() for _ in range(3))
         assert Path(data).exists()
         maker.send_signal(signum)
-    eventually(lambda: dead(int(pid)))
-    eventually(lambda: not Path(sockets).exists() and not Path(data).parent.exists())
+    wait_until(lambda: dead(int(pid)))
+    wait_until(lambda: not Path(sockets).exists() and not Path(data).parent.exists())
 
 
 def test_it_runs_as_an_account_that_is_not_root(server: TemporaryServer) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable
+from itertools import product
 
 import pytest
 from sqlalchemy.exc import SQLAlchemyError
@@ -14,7 +15,8 @@ from flask_cronlock.exceptions import JobTimeout
 
 from ..support.databases import Database
 from ..support.holders import free, holding
-from ..support.instances import at_once, gunicorn, wait_until
+from ..support.instances import at_once, gunicorn
+from ..support.processes import wait_until
 from ..support.sites import Site
 from ..support.worlds import World
 
@@ -36,7 +38,7 @@ def in_steps(world: World) -> None:
 
 
 def idle(world: World) -> None:
-    wait_until(lambda: free(world.database), 30)
+    wait_until(lambda: free(world.database))
     sql(world, "SELECT 1")
 
 
@@ -48,7 +50,14 @@ def deaf_to_errors(world: World) -> None:
             world.db.session.rollback()
 
 
-@pytest.mark.parametrize("spend_time", [in_one_statement, in_steps, idle, deaf_to_errors])
+WASTES = [in_one_statement, in_steps, idle, deaf_to_errors]
+
+
+@pytest.mark.parametrize(
+    ("site", "spend_time"),
+    [*product(["direct", "before 17"], WASTES), *product(["pgbouncer"], [in_one_statement, idle])],
+    indirect=["site"],
+)
 def test_a_job_past_its_timeout_fails_and_leaves_nothing_but_its_attempt(
     site: Site, site_world: World, spend_time: Callable[[World], None]
 ) -> None:

@@ -19,7 +19,8 @@ from sqlalchemy.orm import Session
 from flask_cronlock import Outcome
 
 from .databases import Database
-from .instances import start_run, wait_until
+from .instances import start_run
+from .processes import wait_until
 from .sites import Site
 from .worlds import World
 
@@ -63,9 +64,7 @@ def holding(site: Site, job: str, timeout: float, seconds: float = 60) -> Iterat
     with start_run(site.database, job, url=site.url, **settings) as process:
         try:
             mark = f"begin {process.pid}"
-            wait_until(
-                lambda: site.database.query("SELECT 1 FROM mark WHERE job = %s", mark), 30, mark
-            )
+            wait_until(lambda: site.database.query("SELECT 1 FROM mark WHERE job = %s", mark))
             yield Holder(process)
         finally:
             with contextlib.suppress(ProcessLookupError):

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,6 @@ class Answer:
     status: int
     body: dict[str, Any]
     seconds: float
-    headers: dict[str, str] = field(default_factory=dict)
 
 
 def environment(database: Database, url: str | None = None, **extra: str) -> dict[str, str]:
@@ -49,13 +48,12 @@ def environment(database: Database, url: str | None = None, **extra: str) -> dic
 class Instance:
     """A gunicorn master with its workers."""
 
-    name: str
     port: int
     process: subprocess.Popen[bytes]
     log: Path
 
-    def post(self, job: str, secret: str | None = SECRET, timeout: float = 60) -> Answer:
-        headers = {"Authorization": f"Bearer {secret}"} if secret else {}
+    def post(self, job: str, timeout: float = 60) -> Answer:
+        headers = {"Authorization": f"Bearer {SECRET}"}
         begun = time.monotonic()
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
         try:
@@ -66,7 +64,7 @@ class Instance:
             connection.close()
         is_json = response.headers.get_content_type() == "application/json"
         body = json.loads(text) if is_json and text else {"text": text.decode(errors="replace")}
-        return Answer(response.status, body, time.monotonic() - begun, dict(response.headers))
+        return Answer(response.status, body, time.monotonic() - begun)
 
     def workers(self) -> list[int]:
         """Return the pids of the workers now."""
@@ -103,7 +101,7 @@ def gunicorn(
                 stdout=output,
                 stderr=subprocess.STDOUT,
             )
-        instance = Instance(name, listener.getsockname()[1], process, log)
+        instance = Instance(listener.getsockname()[1], process, log)
         try:
             _wait_until_up(instance)
             yield instance
@@ -124,11 +122,8 @@ def _wait_until_up(instance: Instance) -> None:
 
 
 def _end(instance: Instance) -> None:
-    """End the master and every worker of it, stopped ones too."""
+    """End the master and every worker of it."""
     workers = instance.workers() if instance.process.poll() is None else []
-    for pid in workers:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGCONT)
     instance.process.terminate()
     try:
         instance.process.wait(5)
@@ -147,13 +142,13 @@ def at_once(calls: list[Callable[[], Any]]) -> list[Any]:
 
 
 def start_run(
-    database: Database, job: str, *options: str, url: str | None = None, **extra: str
+    database: Database, job: str, url: str | None = None, **extra: str
 ) -> subprocess.Popen[str]:
     """Start ``flask cron run JOB --json`` in a process of its own."""
     return subprocess.Popen(
         [
             *(sys.executable, "-m", "flask", "--app", "tests.support.jobs_app"),
-            *("cron", "run", job, "--json", *options),
+            *("cron", "run", job, "--json"),
         ],
         cwd=ROOT,
         env=environment(database, url, **extra),
@@ -161,13 +156,3 @@ def start_run(
         stderr=subprocess.PIPE,
         text=True,
     )
-
-
-def wait_until(condition: Callable[[], Any], seconds: float = 15, what: str = "") -> Any:
-    """Return the first true value of *condition*; asked every 20 ms, for *seconds* at most."""
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
-        if found := condition():
-            return found
-        time.sleep(0.02)
-    raise AssertionError(f"not within {seconds} s: {what or condition}")

@@ -20,7 +20,7 @@ cron = CronLock(db)
 
 SECONDS = float(os.environ.get("JOB_SECONDS", "0"))
 TIMEOUT = os.environ.get("JOB_TIMEOUT", "60s")
-EVERY = os.environ.get("JOB_EVERY", "1d")
+EVERY = "1d"
 
 
 def mark(what: str) -> None:

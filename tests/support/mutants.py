@@ -13,8 +13,8 @@ from flask_cronlock import ledger
 def _without_lock() -> None:
     """Let every run have the lock."""
     taken = "pg_try_advisory_xact_lock(hashtextextended(CAST(:key AS text), 0))"
-    assert ledger.ADMIT.count(taken) == 1
-    ledger.ADMIT = ledger.ADMIT.replace(taken, "CAST(:key AS text) IS NOT NULL")
+    assert ledger.TRY_LOCK.count(taken) == 1
+    ledger.TRY_LOCK = ledger.TRY_LOCK.replace(taken, "CAST(:key AS text) IS NOT NULL")
 
 
 def _without_claim() -> None:

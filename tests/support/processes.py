@@ -1,4 +1,4 @@
-"""Watch processes live and die."""
+"""Wait for what happens elsewhere, and watch processes live and die."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 
-def eventually(reached: Callable[[], object], patience: float = 30) -> None:
-    """Wait until something holds; fail after `patience` seconds."""
-    deadline = time.monotonic() + patience
+def wait_until(reached: Callable[[], object], seconds: float = 30) -> None:
+    """Ask every 20 ms whether something holds; fail after *seconds*."""
+    deadline = time.monotonic() + seconds
     while not reached():
-        assert time.monotonic() < deadline, "did not happen in time"
+        assert time.monotonic() < deadline, f"not within {seconds} s"
         time.sleep(0.02)
 
 

@@ -30,7 +30,7 @@ ROWS: dict[str, tuple[int, str, str]] = {
     "SlotError": (400, "Not a slot of this job", "`flask cron list` shows its slots"),
     "LockNameError": (400, "Refused", "Name a lock by"),
     "Unavailable": (503, "Database unavailable", "try again later"),
-    "DatabaseUnreachable": (503, "Database unavailable", "see the log, and try again"),
+    "DatabaseUnreachable": (503, "Database unavailable", "try again when it is"),
     "NoFreeConnection": (503, "No connection free", "raise pool_size or pool_timeout"),
     "NotPrimary": (503, "Database unavailable", "point SQLALCHEMY_DATABASE_URI at the primary"),
     "TablesMissing": (503, "Tables missing", "run `flask cron init-db`"),
@@ -50,7 +50,7 @@ AT_SET_UP = {
     "CronLockError": "could not go on",
     "ConfigError": "Correct the configuration",
     "RegistrationError": "Correct the registration",
-    "ScheduleError": "Correct the schedule",
+    "ScheduleError": "The schedule cannot be used",
     "DurationError": "Give a positive duration",
 }
 

@@ -134,7 +134,7 @@ def test_without_time_zone_data_no_zone_is_taken_for_utc(zone):
         check=False,
     )
     assert result.returncode != 0
-    assert f"ScheduleError: Correct the schedule: time zone {zone!r}: no time zone data" in (
+    assert f"ScheduleError: The schedule cannot be used: time zone {zone!r}: no time zone data" in (
         result.stderr
     )
     assert "pip install tzdata" in result.stderr
