@@ -150,6 +150,7 @@ class Borrowed:
         try:
             self.connection.close()
         except Exception:
+            self.driver.close()
             logger.exception(
                 "A pool listener of the app raised; the run's outcome stands.",
                 extra={"action": "listener_failed"},

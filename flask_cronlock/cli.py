@@ -58,11 +58,12 @@ def list_jobs(at: datetime | None, as_json: bool) -> None:
         click.echo("No jobs are registered: decorate a function with @cron.job.")
         return
     print_table(
-        ["JOB", "SCHEDULE", "NEXT SLOT", "TIMEOUT"],
+        ["JOB", "SCHEDULE", "NEWEST SLOT", "NEXT SLOT", "TIMEOUT"],
         [
             [
                 record["job"],
                 record["schedule"] or "none: kept from overlapping only",
+                record["newest_slot"] or "-",
                 record["next_slot"] or "-",
                 record["timeout"],
             ]
@@ -77,10 +78,12 @@ def list_jobs(at: datetime | None, as_json: bool) -> None:
 def _job_record(job: Job, moment: datetime) -> dict[str, Any]:
     config = this_state().config
     schedule = job.schedule(config.timezone)
+    newest = schedule.newest(moment) if schedule else None
     upcoming = schedule.upcoming(moment, 5) if schedule else []
     return {
         "job": job.name,
         "schedule": str(schedule) if schedule else None,
+        "newest_slot": newest.at.isoformat() if newest else None,
         "next_slot": upcoming[0].at.isoformat() if upcoming else None,
         "upcoming": [slot.at.isoformat() for slot in upcoming],
         "timeout": format_duration(job.timeout or config.timeout),
@@ -109,7 +112,8 @@ def run_command(name: str, slot: datetime | None, force: bool, as_json: bool) ->
 def _outcome_line(record: dict[str, Any]) -> str:
     match record["outcome"]:
         case "ran":
-            words = f"ran: {json.dumps(record['processed'])}"
+            value = record["processed"]
+            words = "ran" if value is None else f"ran: {json.dumps(value)}"
         case "skipped":
             words = f"skipped, {record['reason']}"
         case _:
@@ -170,17 +174,20 @@ def _holder_row(record: dict[str, Any]) -> list[str]:
 
 @cron_commands.command("init-db")
 def init_db() -> None:
-    """Create the tables of Flask-CronLock where they are missing; safe on several dynos at once."""
+    """Create the tables where they are missing; safe on several instances at once."""
     state = this_state()
     tables = state.ledger.tables
     # The apps of all namespaces share the tables, and so the lock.
     shared = replace(state, config=replace(state.config, namespace=""))
 
     def create(session: Session) -> None:
+        connection = session.connection()
         try:
-            state.db.metadata.create_all(session.connection(), tables=tables)
+            state.db.metadata.create_all(connection, tables=tables)
         except ProgrammingError as error:
             raise ConfigError("run init-db as a role that may make the tables") from error
+        if lacking := state.ledger.lacking_columns(connection):
+            raise ConfigError(f"the tables lack {lacking}: run the app's migrations")
 
     with errors_told(state.config.secrets):
         created = work_exclusively(this_app(), shared, INIT_LOCK, create, wait=INIT_WAIT)

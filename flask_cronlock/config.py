@@ -80,9 +80,10 @@ class Config:
             else arguments[key.lower()]
             for key, default in DEFAULTS.items()
         }
-        secret = given["SECRET"] if given["SECRET"] is not None else environ.get("CRON_SECRET")
+        named = given["SECRET"] is not None
+        secret = given["SECRET"] if named else environ.get("CRON_SECRET")
         return cls(
-            secrets=_secrets(secret),
+            secrets=_secrets(secret, "CRONLOCK_SECRET" if named else "CRON_SECRET"),
             namespace=_namespace(given["NAMESPACE"]),
             url_prefix=_url_prefix(given["URL_PREFIX"]),
             timezone=_converted("TIMEZONE", load_zone, given["TIMEZONE"]).key,
@@ -105,39 +106,38 @@ def _warn_of_unknown_keys(app_config: Mapping[str, Any]) -> None:
             )
 
 
-def _secrets(given: object) -> tuple[bytes, ...]:
+def _secrets(given: object, key: str) -> tuple[bytes, ...]:
     """Return the usable secrets; none at all is allowed here, and lets no request in."""
     if given is None:
         return ()
     items = [given] if isinstance(given, (str, bytes)) else given
     if not isinstance(items, Sequence) or not items:
-        raise ConfigError("CRONLOCK_SECRET must be a string, or a list of strings for rotation")
-    return tuple(_secret(item) for item in items)
+        raise ConfigError(f"{key} must be a string, or a list of strings for rotation")
+    return tuple(_secret(item, key) for item in items)
 
 
-def _secret(item: object) -> bytes:
+def _secret(item: object, key: str) -> bytes:
     if not isinstance(item, (str, bytes)):
-        raise ConfigError("CRONLOCK_SECRET has an item that is no string; remove it")
+        raise ConfigError(f"{key} has an item that is no string; remove it")
     # os.environ keeps bytes that are no UTF-8 as surrogates.
     raw = item.encode("utf-8", "surrogateescape") if isinstance(item, str) else item
     stripped = raw.rstrip(b"\r\n")
     if stripped != raw:
         logger.warning(
-            "A newline at the end of CRONLOCK_SECRET was stripped; store the secret without it.",
+            "A newline at the end of %s was stripped; store the secret without it.",
+            key,
             extra={"action": "secret_stripped"},
         )
     if stripped.strip().lower().decode(errors="replace") in PLACEHOLDERS | {""}:
-        raise ConfigError(
-            f"CRONLOCK_SECRET is blank or a placeholder; set it to the output of {NEW_SECRET}"
-        )
+        raise ConfigError(f"{key} is blank or a placeholder; set it to the output of {NEW_SECRET}")
     if len(stripped) < SHORTEST_SECRET or stripped != stripped.strip():
         raise ConfigError(
-            f"CRONLOCK_SECRET needs at least {SHORTEST_SECRET} bytes and no blanks around them; "
+            f"{key} needs at least {SHORTEST_SECRET} bytes and no blanks around them; "
             f"set it to the output of {NEW_SECRET}"
         )
     if re.search(rb"[\x00-\x1f\x7f]", stripped):
         raise ConfigError(
-            "CRONLOCK_SECRET holds a control character, which no header can carry; "
+            f"{key} holds a control character, which no header can carry; "
             f"set it to the output of {NEW_SECRET}"
         )
     return stripped

@@ -53,7 +53,7 @@ class RegistrationError(CronLockError):
 
 
 class ScheduleError(RegistrationError):
-    """Correct the schedule."""
+    """The schedule cannot be used."""
 
 
 class DurationError(RegistrationError):
@@ -65,7 +65,7 @@ class RefusedRun(CronLockError):
 
 
 class UnknownJob(RefusedRun):
-    """No job of that name is registered; `flask cron list` shows those that are."""
+    """`flask cron list` shows the jobs; there is none of this name."""
 
 
 class NestedRun(RefusedRun):
@@ -92,7 +92,7 @@ class Unavailable(CronLockError):
 
 
 class DatabaseUnreachable(Unavailable):
-    """The database cannot be reached; see the log, and try again."""
+    """The database cannot be reached or is not ready; try again when it is."""
 
 
 class NoFreeConnection(Unavailable):

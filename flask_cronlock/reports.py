@@ -93,7 +93,8 @@ class Reports:
     def _log_failure(self, outcome: Failed, error: BaseException) -> None:
         """Log with the traceback, but never one that holds a secret: that one goes in redacted."""
         shown, trace = loggable(error, self.state.config.secrets)
-        words = f"failed: {self._text(error).removesuffix('.')}{trace}"
+        run = f" (run {outcome.run_id})" if outcome.run_id else ""
+        words = f"failed{run}: {self._text(error).rstrip('.: ')}{trace}"
         _log(logging.ERROR, "job_failed", outcome, words, shown)
 
     def _send(self, signal: NamedSignal, **about: Any) -> None:

@@ -78,3 +78,11 @@ def test_init_db_by_a_role_that_may_not_make_tables_says_so(database: Database) 
         result = cron(world, "init-db")
     fails(result, 1, "as a role that may make the tables")
     assert "permission denied" in result.stderr
+
+
+def test_tables_of_another_version_are_not_taken_for_ours(database: Database) -> None:
+    with bare_world(database) as world:
+        cron(world, "init-db")
+        database.query("ALTER TABLE cronlock_run DROP COLUMN forced")
+
+        fails(cron(world, "init-db"), 1, "the tables lack cronlock_run.forced: run the app's")

@@ -24,7 +24,7 @@ CLASSES = {
 }
 ROWS: dict[str, tuple[int, str, str]] = {
     "RefusedRun": (400, "Refused", "refused before anything was touched"),
-    "UnknownJob": (404, "Unknown job", "`flask cron list` shows those that are"),
+    "UnknownJob": (404, "Unknown job", "`flask cron list` shows the jobs"),
     "NestedRun": (500, "Nested run", "call the work as a plain function"),
     "DirtySession": (500, "Session holds uncommitted writes", "commit them or roll them back"),
     "SlotError": (400, "Not a slot of this job", "`flask cron list` shows its slots"),
