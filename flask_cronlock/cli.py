@@ -11,6 +11,7 @@ from typing import Any
 import click
 from flask import current_app
 from flask.cli import AppGroup
+from sqlalchemy import select
 from sqlalchemy.exc import ProgrammingError
 from sqlalchemy.orm import Session
 
@@ -186,8 +187,11 @@ def init_db() -> None:
             state.db.metadata.create_all(connection, tables=tables)
         except ProgrammingError as error:
             raise ConfigError("run init-db as a role that may make the tables") from error
-        if lacking := state.ledger.lacking_columns(connection):
-            raise ConfigError(f"the tables lack {lacking}: run the app's migrations")
+        try:
+            for table in tables:
+                connection.execute(select(table).limit(0))
+        except ProgrammingError as error:
+            raise ConfigError("the tables are of another version: run the migrations") from error
 
     with errors_told(state.config.secrets):
         created = work_exclusively(this_app(), shared, INIT_LOCK, create, wait=INIT_WAIT)

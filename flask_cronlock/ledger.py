@@ -8,7 +8,6 @@ from typing import Any
 
 from sqlalchemy import (
     Boolean,
-    Connection,
     MetaData,
     Table,
     Text,
@@ -17,7 +16,6 @@ from sqlalchemy import (
     case,
     func,
     insert,
-    inspect,
     literal_column,
     select,
     update,
@@ -69,17 +67,6 @@ class Ledger:
     @property
     def tables(self) -> list[Table]:
         return [self.run, self.attempt, self.job]
-
-    def lacking_columns(self, connection: Connection) -> str:
-        """Return what the tables that are there lack, as tables of another version do."""
-        there = inspect(connection)
-        return ", ".join(
-            f"{table.fullname}.{column.name}"
-            for table in self.tables
-            for known in [{c["name"] for c in there.get_columns(table.name, table.schema)}]
-            for column in table.columns
-            if column.name not in known
-        )
 
     def _build_try_lock(self) -> Any:
         """Return the SELECT whose CASE is evaluated in its order: a done slot touches no lock."""

