@@ -129,13 +129,12 @@ def list_holders(as_json: bool) -> None:
     """List who holds an advisory lock in this database: job, pid, instance, since, state."""
     state = this_state()
     config = state.config
-    names = [job.name for job in state.jobs]
     instance = with_pid(config.instance)
     with (
         errors_told(state.config.secrets),
         GuardedTransaction(state.db.engine, SHORT_TIMEOUT, instance) as tx,
     ):
-        holders = all_holders(tx, config.namespace, names)
+        holders = all_holders(tx, config.namespace, state.jobs)
     if as_json:
         click.echo(json.dumps([_holder_record(holder) for holder in holders], indent=2))
     elif holders:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any, ParamSpec, TypeVar, overload
 
@@ -90,6 +90,7 @@ class CronLock:
         every: Duration | None = None,
         timeout: Duration | None = None,
         max_lateness: Duration | None = None,
+        previous_names: Sequence[str] = (),
     ) -> Callable[[F], F]: ...
 
     def job(
@@ -102,6 +103,7 @@ class CronLock:
         every: Duration | None = None,
         timeout: Duration | None = None,
         max_lateness: Duration | None = None,
+        previous_names: Sequence[str] = (),
     ) -> Any:
         """Register the decorated function as a job, and return it unchanged.
 
@@ -115,6 +117,8 @@ class CronLock:
         :param timeout: how long a run may take; default ``CRONLOCK_TIMEOUT``.
         :param max_lateness: how long after its time a slot may still be run; default: until the
             next one begins.
+        :param previous_names: those that the job had before, oldest first: it answers to them, and
+            a slot that ran under one has run.
         :raises RegistrationError: naming the job and the cure.
         """
 
@@ -127,6 +131,7 @@ class CronLock:
                 every=every,
                 timeout=timeout,
                 max_lateness=max_lateness,
+                previous_names=previous_names,
             )
             self.jobs.add(job)
             return function

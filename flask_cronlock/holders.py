@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 from sqlalchemy import Row, text
 from sqlalchemy.exc import DBAPIError
 
+from .jobs import Job
 from .locks import lock_text
 from .texts import error_text
 from .transaction import GuardedTransaction
@@ -106,10 +107,10 @@ def find_holder(tx: GuardedTransaction, key_text: str) -> Holder | None:
     return _holder_of(row) if row else None
 
 
-def all_holders(tx: GuardedTransaction, namespace: str, job_names: Sequence[str]) -> list[Holder]:
-    """Return every holder of a 64-bit advisory key in this database."""
-    texts = [lock_text(namespace, name) for name in job_names]
-    rows = tx.execute(ALL_HOLDERS, {"names": list(job_names), "texts": texts})
+def all_holders(tx: GuardedTransaction, namespace: str, jobs: Iterable[Job]) -> list[Holder]:
+    """Return every holder of a 64-bit advisory key in this database, named by *jobs*."""
+    texts = {job.name: lock_text(namespace, job.identity) for job in jobs}
+    rows = tx.execute(ALL_HOLDERS, {"names": list(texts), "texts": list(texts.values())})
     return [_holder_of(row) for row in rows]
 
 

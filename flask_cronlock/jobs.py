@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import logging
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
@@ -35,6 +35,16 @@ class Job:
     """Returns the schedule, in the zone given where the job names none; ``None`` without one."""
     timeout: timedelta | None = None
     max_lateness: timedelta | None = None
+    previous_names: tuple[str, ...] = ()
+
+    @property
+    def identity(self) -> str:
+        """The name of its lock and its claims: the first that it ever had.
+
+        So a renamed job finds what ran under an old name, and instances of an old release, which
+        know no other, are kept apart from it.
+        """
+        return self.previous_names[0] if self.previous_names else self.name
 
     def call(self, run: Run) -> Any:
         """Call the function, with the run where it takes one.
@@ -96,6 +106,7 @@ def make_job(
     every: Duration | None = None,
     timeout: Duration | None = None,
     max_lateness: Duration | None = None,
+    previous_names: Sequence[str] = (),
 ) -> Job:
     """Return the job, or raise :exc:`RegistrationError` naming it and the cure."""
     name = _checked_name(name, function)
@@ -110,6 +121,7 @@ def make_job(
             _scheduled(schedule, tz, every),
             None if timeout is None else checked_timeout(timeout),
             None if max_lateness is None else parse_duration(max_lateness, "max_lateness"),
+            _checked_previous(name, previous_names),
         )
     except RegistrationError as error:
         error.args = (f"Job {name!r}: {error}",)
@@ -140,6 +152,15 @@ def checked_timeout(value: Duration) -> timedelta:
     if not timedelta(milliseconds=1) <= timeout <= LONGEST_TIMEOUT:
         raise RegistrationError("timeout must be from one millisecond to 24 days")
     return timeout
+
+
+def _checked_previous(name: str, previous: Sequence[str]) -> tuple[str, ...]:
+    names = (previous,) if isinstance(previous, str) else tuple(previous)
+    if not all(isinstance(old, str) and JOB_NAME.fullmatch(old) for old in names):
+        raise RegistrationError(f"previous_names={previous!r:.80} are no job names")
+    if name in names:
+        raise RegistrationError("previous_names= are the names that it had before this one")
+    return names
 
 
 def _checked_name(name: str | None, function: Callable[..., Any]) -> str:
@@ -198,18 +219,20 @@ class Registry:
 
     def add(self, job: Job) -> None:
         """Register *job*; a second one of the name is refused, unless it is the same again."""
-        known = self._jobs.get(job.name)
-        if known is not None and not known.is_registered_again_as(job):
-            raise RegistrationError(
-                f"Job {job.name!r}: the name is taken by {known.function!r}; choose another"
-            )
-        if known is not None:
+        for name in (job.name, *job.previous_names):
+            known = self._jobs.get(name)
+            if known is not None and not known.is_registered_again_as(job):
+                raise RegistrationError(
+                    f"Job {job.name!r}: the name is taken: {name!r} is {known.function!r}; "
+                    "choose another"
+                )
+        if job.name in self._jobs:
             logger.info(
                 "Job %s is registered again, and replaces what was written at the same place.",
                 job.name,
                 extra={"action": "job_replaced", "job": job.name},
             )
-        self._jobs[job.name] = job
+        self._jobs.update(dict.fromkeys((job.name, *job.previous_names), job))
 
     def get(self, name: str) -> Job:
         """Return the job, or raise :exc:`UnknownJob`."""
@@ -222,4 +245,5 @@ class Registry:
         return name in self._jobs
 
     def __iter__(self) -> Iterator[Job]:
-        return iter(sorted(self._jobs.values(), key=lambda job: job.name))
+        jobs = {job.name: job for job in self._jobs.values()}
+        return iter(sorted(jobs.values(), key=lambda job: job.name))

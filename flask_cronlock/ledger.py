@@ -127,7 +127,7 @@ class Ledger:
             self._try_lock,
             {
                 "namespace": run.namespace,
-                "job": run.job,
+                "job": run.identity,
                 "slot_key": run.slot_key,
                 "scheduled_at": run.slot,
                 "forced": run.forced,
@@ -182,7 +182,7 @@ class Ledger:
         """Mark the slot's claim that a raw COMMIT left behind."""
         same_slot = (
             self.run.c.namespace == run.namespace,
-            self.run.c.job == run.job,
+            self.run.c.job == run.identity,
             self.run.c.slot_key == run.slot_key,
         )
         tx.execute(self._break.where(*same_slot), {"why": "a raw COMMIT, and no end"})
@@ -192,7 +192,7 @@ def _about(run: Run) -> dict[str, Any]:
     return {
         "id": run.id,
         "namespace": run.namespace,
-        "job": run.job,
+        "job": run.identity,
         "slot_key": run.slot_key,
         "scheduled_at": run.slot,
         "trigger": run.trigger,

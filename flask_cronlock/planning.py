@@ -39,6 +39,7 @@ class Plan:
         """
         run = Run(
             job=self.job.name,
+            identity=self.job.identity,
             namespace=self._config.namespace,
             trigger=self.trigger,
             forced=self.force,

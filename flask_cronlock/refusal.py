@@ -23,7 +23,7 @@ def refused(ledger: Ledger, tx: GuardedTransaction, run: Run, admission: Admissi
         return Failed(BrokenSlot(), **run.about)
     _warn_of_shared_namespace(run, admission)
     holder = admission.holder
-    end_if_overdue(tx, run.job, lock_text(run.namespace, run.job), holder)
+    end_if_overdue(tx, run.job, lock_text(run.namespace, run.identity), holder)
     return Skipped(
         Reason(admission.answer),
         held_by=holder.who if holder else None,

@@ -29,6 +29,8 @@ class Run:
     """The run that a job may take as its one argument."""
 
     job: str
+    identity: str
+    """The name that its lock and claim go by; another one only for a job that was renamed."""
     namespace: str
     trigger: str
     """Who asked: ``http``, ``cli`` or ``manual``."""

@@ -62,7 +62,7 @@ def _attempt(state: AppState, plan: Plan, reports: Reports) -> Outcome:
             if plan.is_too_late(run):
                 return Skipped(Reason.TOO_LATE, **run.about)
             # 5
-            admission = state.ledger.try_lock(tx, run, lock_text(run.namespace, run.job))
+            admission = state.ledger.try_lock(tx, run, lock_text(run.namespace, run.identity))
             if not admission.locked:
                 return refused(state.ledger, tx, run, admission)
             # 6

@@ -155,7 +155,7 @@ def test_a_second_job_of_the_same_name_is_refused(cron: CronLock) -> None:
     def digest() -> None: ...
 
     first = digest
-    with pytest.raises(RegistrationError, match=r"'digest'.*taken by.*choose another"):
+    with pytest.raises(RegistrationError, match=r"'digest'.*the name is taken.*choose another"):
 
         @cron.job("digest")
         def digest() -> None: ...
