@@ -2,7 +2,8 @@
 
 The lock keeps two runs apart. The claim makes a slot run once: it is a row, unique for the slot; a
 second one waits for the first, and then finds the slot taken. Both live in one guarded transaction
-with all that the job writes: they are kept together, or not at all.
+with all that the job writes: they are kept together, or not at all. A run that fails rolls its
+claim back with its work, so the slot's next hit runs it again.
 """
 
 from __future__ import annotations

@@ -85,7 +85,8 @@ class GuardedTransaction:
     def guard(self) -> None:
         """Hand the connection to the job, and keep it from ending the transaction.
 
-        The session's own commit ends a savepoint. A raw COMMIT cannot be refused; step 8 finds it.
+        The session's own commit ends a savepoint. A raw COMMIT cannot be refused: it frees the lock
+        and keeps what was written, is found by the proof in ``Ledger.finish``, and ends as LockLost.
         """
         event.listen(self.connection, "commit", self._refuse_end)
         event.listen(self.connection, "rollback", self._refuse_end)
@@ -167,8 +168,8 @@ class GuardedTransaction:
     def _settle(self, error: BaseException) -> None:
         """Ask on a new connection what became of a COMMIT whose answer was lost.
 
-        Without an id there was nothing to lose. Unknown is settled by the slot's next hit, which
-        finds the claim or does not.
+        Committed is a success; aborted and unknown are failures, and the slot's next hit finds the
+        claim, or does not. A transaction without an id, a lock's alone, wrote nothing.
         """
         if self.xid is None:
             return
