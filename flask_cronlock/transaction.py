@@ -86,7 +86,7 @@ class GuardedTransaction:
         """Hand the connection to the job, and keep it from ending the transaction.
 
         The session's own commit ends a savepoint. A raw COMMIT cannot be refused: it frees the lock
-        and keeps what was written, is found by the proof in ``Ledger.finish``, and ends as LockLost.
+        and keeps what was written; the proof in ``Ledger.finish`` finds it: Failed, with LockLost.
         """
         event.listen(self.connection, "commit", self._refuse_end)
         event.listen(self.connection, "rollback", self._refuse_end)
