@@ -16,7 +16,7 @@ from flask_cronlock.instance import find_instance, with_pid
 from ..support.databases import Database
 from ..support.holders import escaped, free, holding
 from ..support.processes import wait_until
-from ..support.sites import SLACK, Site
+from ..support.sites import BRISK, SLACK, Site
 from ..support.worlds import World, bare_world
 
 TIMEOUT = 3
@@ -82,11 +82,11 @@ def test_a_holder_frozen_in_mid_message_is_ended_by_a_contender_once_overdue(
 def test_a_holder_within_its_own_time_is_not_ended_by_an_impatient_contender(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
-    @world.cron.job("report", timeout=0.1)
+    @world.cron.job("report", timeout=BRISK)
     def report() -> None: ...
 
     with escaped(world, "report", timeout=60) as holder:
-        wait_until_overdue(world.database, 0.1)
+        wait_until_overdue(world.database, BRISK)
         assert is_already_running(world.run("report"))
 
     assert isinstance(holder.result(10), Ran)
@@ -101,8 +101,8 @@ def test_a_holder_past_its_own_time_is_ended_by_a_patient_with_lock(
         with world.app.app_context():
             return world.cron.with_lock("report", lambda _: None, timeout=60, wait=wait)
 
-    with escaped(world, "report", timeout=0.1) as holder:
-        wait_until_overdue(world.database, 0.1)
+    with escaped(world, "report", timeout=BRISK) as holder:
+        wait_until_overdue(world.database, BRISK)
         outcome = contend()
 
     with pytest.raises(JobTimeout):
@@ -142,10 +142,10 @@ def test_an_overdue_holder_that_the_role_may_not_end_is_logged(
 
     with (
         bare_world(database, url=url) as contender,
-        escaped(world, "report", timeout=0.1) as holder,
+        escaped(world, "report", timeout=BRISK) as holder,
     ):
         contender.cron.job("report", every="1d")(lambda: None)
-        wait_until_overdue(database, 0.1)
+        wait_until_overdue(database, BRISK)
         assert is_already_running(contend())
         assert [action for action, _ in about_overdue(caplog)] == ["overdue_holder_kept"]
         assert not free(database)

@@ -17,10 +17,10 @@ from ..support.databases import Database
 from ..support.holders import free, holding
 from ..support.instances import at_once, gunicorn
 from ..support.processes import wait_until
-from ..support.sites import Site
+from ..support.sites import BRISK, Site
 from ..support.worlds import World
 
-TIMEOUT = 1
+TIMEOUT = BRISK
 
 
 def sql(world: World, statement: str) -> None:
@@ -88,7 +88,7 @@ def test_a_job_past_its_timeout_fails_and_leaves_nothing_but_its_attempt(
 def test_a_run_frozen_while_idle_loses_its_lock_and_learns_of_it(
     site: Site, site_world: World, next_hit: Callable[[str], str]
 ) -> None:
-    with holding(site, "idle", TIMEOUT, seconds=2) as holder:
+    with holding(site, "idle", TIMEOUT, seconds=TIMEOUT + 1) as holder:
         holder.freeze()
         assert next_hit("idle") == "already running"
         wait_until(lambda: free(site.database), site.free_within(TIMEOUT))
@@ -105,7 +105,8 @@ def test_a_run_frozen_while_idle_loses_its_lock_and_learns_of_it(
 def test_a_run_frozen_in_sql_loses_its_lock_in_the_promised_time(
     site: Site, site_world: World, next_hit: Callable[[str], str]
 ) -> None:
-    timeout = 4.5 if site.whole else 1  # so that twice the timeout is longer than what is promised
+    # So that twice the timeout is longer than what is promised.
+    timeout = 4.5 if site.whole else TIMEOUT
     with holding(site, "in-sql", timeout) as holder:
         holder.freeze()
         wait_until(lambda: free(site.database), site.free_within(timeout))
@@ -136,7 +137,7 @@ def test_the_limits_of_an_old_server_shrink_with_the_time_left(site_world: World
 def test_a_statement_past_the_deadline_is_not_sent_to_an_old_server(site_world: World) -> None:
     refused: list[type[Exception]] = []
 
-    @site_world.cron.job("report", timeout=0.45)
+    @site_world.cron.job("report", timeout=BRISK)
     def report() -> None:
         try:
             while True:

@@ -12,6 +12,7 @@ from sqlalchemy import event
 
 from ..support.databases import Database
 from ..support.endpoint import body_of, job, unreachable
+from ..support.sites import BRISK
 from ..support.worlds import SECRET, World, bare_world
 
 KNOWN_AFTER_A_CLAIM = {"job", "outcome", "slot", "next_slot", "run", "instance", "duration_ms"}
@@ -214,7 +215,7 @@ def test_a_job_that_left_the_program_has_failed(world: World) -> None:
 
 def test_a_job_whose_time_was_up_is_told_so(world: World) -> None:
     sleep = world.db.text("SELECT pg_sleep(20)")
-    job(world, lambda: world.db.session.execute(sleep), timeout=0.2)
+    job(world, lambda: world.db.session.execute(sleep), timeout=BRISK)
 
     response = world.post("x")
 

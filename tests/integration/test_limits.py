@@ -16,6 +16,7 @@ from ..support.databases import Database, Server
 from ..support.holders import NO_LIMITS
 from ..support.outcomes import elsewhere
 from ..support.pgbouncer import pgbouncer_before
+from ..support.sites import BRISK
 from ..support.worlds import World
 
 SETTINGS = [
@@ -57,9 +58,9 @@ def test_a_run_knows_its_deadline_and_what_is_left_of_its_time(world: World) -> 
 def test_nothing_is_left_of_a_time_that_is_up(world: World) -> None:
     left: list[timedelta] = []
 
-    @world.cron.job("report", timeout=0.1)
+    @world.cron.job("report", timeout=BRISK)
     def report(run: Run) -> None:
-        time.sleep(0.2)
+        time.sleep(BRISK + 0.1)
         left.append(run.remaining)
 
     assert isinstance(world.run("report"), Failed)
@@ -67,11 +68,11 @@ def test_nothing_is_left_of_a_time_that_is_up(world: World) -> None:
 
 
 def test_a_job_that_lifted_the_servers_limits_is_too_late_at_its_end(world: World) -> None:
-    @world.cron.job("report", timeout=0.1)
+    @world.cron.job("report", timeout=BRISK)
     def report(run: Run) -> None:
         run.session.execute(world.db.text(NO_LIMITS))
         world.note("too late")
-        time.sleep(0.2)
+        time.sleep(BRISK + 0.1)
 
     outcome = world.run("report")
 
@@ -194,7 +195,7 @@ def test_nothing_is_left_on_the_backend_behind_a_pooler(
         def failing() -> None:
             raise ValueError("as asked")
 
-        @world.cron.job("slow", timeout=0.3)
+        @world.cron.job("slow", timeout=BRISK)
         def slow() -> None:
             world.db.session.execute(world.db.text("SELECT pg_sleep(60)"))
 

@@ -18,6 +18,7 @@ from flask_cronlock.exceptions import (
 )
 
 from ..support.databases import Database
+from ..support.sites import BRISK
 from ..support.worlds import World
 
 POOL_OF_ONE = {"pool_size": 1, "max_overflow": 0, "pool_timeout": 1}
@@ -82,12 +83,12 @@ def test_an_unknown_job_takes_no_connection(world: World) -> None:
 
 @pytest.mark.parametrize("in_sql", [True, False], ids=["in SQL", "idle"])
 def test_a_job_past_its_timeout_is_recorded(world: World, in_sql: bool) -> None:
-    @world.cron.job("slow", every="1d", timeout="0.3s")
+    @world.cron.job("slow", every="1d", timeout=BRISK)
     def slow() -> None:
         if in_sql:
             world.db.session.execute(world.db.text("SELECT pg_sleep(30)"))
         else:
-            time.sleep(0.6)
+            time.sleep(BRISK + 0.2)
 
     outcome = world.run("slow")
     assert isinstance(outcome, Failed)

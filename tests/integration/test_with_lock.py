@@ -25,6 +25,7 @@ from flask_cronlock.exceptions import (
 from ..support.databases import Database
 from ..support.locking import held, locked, thing_class
 from ..support.outcomes import elsewhere, reason_of, value_of
+from ..support.sites import BRISK
 from ..support.worlds import World, bare_world
 
 
@@ -78,21 +79,21 @@ def test_one_that_waited_in_vain_is_skipped(world: World) -> None:
 
 def test_the_timeout_counts_from_the_lock_and_not_from_the_wait(world: World) -> None:
     def work(session: Session) -> None:
-        session.execute(text("SELECT pg_sleep(0.7)"))
+        session.execute(text("SELECT pg_sleep(1.5)"))
 
     with held(world, "cache") as end:
-        threading.Timer(0.7, end.set).start()
-        value_of(locked(world, "cache", work, timeout=1.2, wait="30s"))
+        threading.Timer(1.5, end.set).start()
+        value_of(locked(world, "cache", work, timeout=2.8, wait="30s"))
 
 
 def test_the_wait_that_was_not_needed_is_not_added_to_the_timeout(world: World) -> None:
     def work(session: Session) -> None:
-        session.execute(text("SELECT pg_sleep(3)"))
+        session.execute(text("SELECT pg_sleep(9)"))
 
     with held(world, "cache") as end:
         threading.Timer(0.1, end.set).start()
         with pytest.raises(JobTimeout):
-            locked(world, "cache", work, timeout=0.3, wait="20s")
+            locked(world, "cache", work, timeout=BRISK, wait="20s")
 
 
 def test_work_that_takes_too_long_is_ended(world: World) -> None:
@@ -101,7 +102,7 @@ def test_work_that_takes_too_long_is_ended(world: World) -> None:
         session.execute(text("SELECT pg_sleep(30)"))
 
     with pytest.raises(JobTimeout):
-        world.cron.with_lock("cache", work, timeout=0.3)
+        world.cron.with_lock("cache", work, timeout=BRISK)
     assert world.notes == []
 
 
