@@ -10,8 +10,8 @@ from flask_sqlalchemy import SQLAlchemy
 
 from .config import Config
 from .exceptions import ConfigError
-from .jobs import Registry
 from .ledger import Ledger
+from .registry import Registry
 
 
 @dataclass(frozen=True, slots=True)

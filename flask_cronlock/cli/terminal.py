@@ -10,9 +10,9 @@ from typing import Any, NoReturn
 import click
 from sqlalchemy.exc import SQLAlchemyError
 
-from .exceptions import CronLockError, RefusedRun
-from .sqlerrors import driver_error
-from .texts import error_text
+from ..exceptions import CronLockError, RefusedRun
+from ..sqlerrors import driver_error
+from ..texts import error_text
 
 LAST_YEAR = 9000
 

@@ -1,0 +1,8 @@
+"""``flask cron``: the commands."""
+
+from __future__ import annotations
+
+from . import clock, holders, listing, running, setup
+from .group import cron_commands
+
+__all__ = ["clock", "cron_commands", "holders", "listing", "running", "setup"]
