@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from .durations import parse_duration
 from .exceptions import ConfigError, RegistrationError
 from .instance import find_instance
-from .jobs import checked_timeout
+from .registration import checked_timeout
 from .zones import load_zone
 
 T = TypeVar("T")
@@ -31,7 +31,17 @@ DEFAULTS: dict[str, Any] = {
     "IN_FLIGHT_STATUS": 200,
     "INSTANCE": None,
     "ENABLED": True,
+    "SLOT_HEADER": None,
 }
+HEADER_NAME = re.compile(r"[A-Za-z0-9]+(-[A-Za-z0-9]+)*")
+TAKEN_HEADERS = re.compile(
+    r"(accept|access-control|content|if|proxy|sec|x-forwarded)(-.*)?|authorization|cache-control|"
+    r"connection|cookie|date|dnt|expect|forwarded|from|host|http2-settings|keep-alive|max-forwards|"
+    r"origin|pragma|prefer|priority|range|referer|te|trailer|traceparent|tracestate|"
+    r"transfer-encoding|upgrade|upgrade-insecure-requests|user-agent|via|warning|x-real-ip|"
+    r"x-request-id"
+)
+"""What a request's headers carry already, and so none of them a slot."""
 SHORTEST_SECRET = 16
 PLACEHOLDERS = {"none", "null", "undefined", "changeme"}
 NEW_SECRET = "python3 -c 'import secrets; print(secrets.token_urlsafe(32))'"
@@ -51,6 +61,7 @@ class Config:
     in_flight_status: int
     instance: str
     enabled: bool
+    slot_header: str | None
 
     @staticmethod
     def checked_names(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -92,6 +103,7 @@ class Config:
             in_flight_status=_status(given["IN_FLIGHT_STATUS"]),
             instance=find_instance(given["INSTANCE"], environ),
             enabled=_enabled(given["ENABLED"]),
+            slot_header=_slot_header(given["SLOT_HEADER"]),
         )
 
 
@@ -183,4 +195,18 @@ def _status(given: object) -> int:
 def _enabled(given: object) -> bool:
     if not isinstance(given, bool):
         raise ConfigError(f"CRONLOCK_ENABLED must be True or False, not {given!r}")
+    return given
+
+
+def _slot_header(given: object) -> str | None:
+    if given is None:
+        return None
+    # Servers drop a name with "_", which to an app would be the same as one with "-".
+    if not isinstance(given, str) or not HEADER_NAME.fullmatch(given):
+        raise ConfigError(
+            'CRONLOCK_SLOT_HEADER must be a header\'s name, of letters, digits and "-", such as '
+            '"X-CloudScheduler-ScheduleTime"'
+        )
+    if TAKEN_HEADERS.fullmatch(given.lower()):
+        raise ConfigError(f"CRONLOCK_SLOT_HEADER: {given} carries something else; name another")
     return given

@@ -35,7 +35,7 @@ UNAUTHORIZED = Answer(
 
 def register_views(app: Flask, config: Config) -> None:
     """Add the endpoint to *app*, exempt from its CSRF protection and its rate limits."""
-    authenticator = BearerSecret(config.secrets)
+    authenticator = BearerSecret(config.secrets, config.slot_header)
     blueprint = Blueprint("cronlock", __name__)
 
     @blueprint.url_value_preprocessor
@@ -74,8 +74,11 @@ def _answer(authenticator: Authenticator, name: str) -> Answer:
             return UNAUTHORIZED
         job = state.jobs.get(name)
         about["job"] = job.name
+        # Schedulers send the header to every job; one without a schedule has no slot to name.
+        scheduled = job.schedule(state.config.timezone) is not None
+        named = authenticator.slot(request) if scheduled else None
         end_clean_transaction(state.db)
-        outcome = run_job(this_app(), state, job, "http")
+        outcome = run_job(this_app(), state, job, "http", named)
     except Exception as error:
         _log(error, state.config)
         return of_error(error, about)

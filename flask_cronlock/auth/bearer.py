@@ -5,10 +5,12 @@ from __future__ import annotations
 import hmac
 import logging
 from collections.abc import Sequence
+from datetime import datetime
 
 from flask import Request
 
 from ..exceptions import SecretMissing
+from .slotheader import slot_in
 
 logger = logging.getLogger("flask_cronlock")
 
@@ -17,10 +19,12 @@ class BearerSecret:
     """Lets a request in that bears one of the secrets; several are for rotation.
 
     The header is taken apart here, as bytes: whatever it holds, it can only be right or wrong.
+
+    :param slot_header: the header in which the bearer may name the slot; ``None``: in none.
     """
 
-    def __init__(self, secrets: Sequence[bytes]) -> None:
-        self._secrets = tuple(secrets)
+    def __init__(self, secrets: Sequence[bytes], slot_header: str | None = None) -> None:
+        self._secrets, self._slot_header = tuple(secrets), slot_header
 
     def authenticate(self, request: Request) -> bool:
         """Return whether the bearer's secret is one of ours.
@@ -38,3 +42,10 @@ class BearerSecret:
             return False
         logger.debug("Secret number %d matched.", matches.index(True) + 1)
         return True
+
+    def slot(self, request: Request) -> datetime | None:
+        """Return the scheduled time that the bearer names.
+
+        :raises SlotError: when its header holds anything but a time with an offset.
+        """
+        return slot_in(request, self._slot_header) if self._slot_header else None

@@ -64,6 +64,15 @@ def test_an_unknown_key_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
         ("in_flight_status", 600),
         ("enabled", "false"),
         ("enabled", 0),
+        ("slot_header", ""),
+        ("slot_header", True),
+        ("slot_header", "X-Slot:"),
+        ("slot_header", "X Slot"),
+        ("slot_header", "X_Slot"),
+        ("slot_header", "X-Slot\n"),
+        ("slot_header", "X-Slot, X-Other"),
+        ("slot_header", "X-\u212aey"),
+        ("slot_header", ["X-Slot"]),
     ],
 )
 def test_a_setting_that_cannot_be_used_is_refused_by_its_name(key: str, value: Any) -> None:
@@ -74,6 +83,37 @@ def test_a_setting_that_cannot_be_used_is_refused_by_its_name(key: str, value: A
 @pytest.mark.parametrize("status", [200, 202, 409, 423, 503])
 def test_a_status_that_can_have_a_body_is_taken(status: int) -> None:
     assert load(in_flight_status=status).in_flight_status == status
+
+
+def test_by_default_no_header_names_a_slot() -> None:
+    assert load().slot_header is None
+
+
+@pytest.mark.parametrize("name", ["X-CloudScheduler-ScheduleTime", "x-slot", "Slot", "X-1"])
+def test_a_header_of_its_own_may_name_the_slot(name: str) -> None:
+    assert load(slot_header=name).slot_header == name
+    assert Config.load({}, {"slot_header": name}, {}).slot_header == name
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Authorization",
+        "authorization",
+        "Proxy-Authorization",
+        "Host",
+        "Cookie",
+        "Content-Type",
+        "CONTENT-LENGTH",
+        "Date",
+        "If-Modified-Since",
+        "User-Agent",
+        "X-Forwarded-For",
+    ],
+)
+def test_a_header_that_carries_something_else_names_no_slot(name: str) -> None:
+    with pytest.raises(ConfigError, match=r"CRONLOCK_SLOT_HEADER: .* carries something else"):
+        load(slot_header=name)
 
 
 def test_a_slash_at_the_end_of_the_prefix_is_dropped() -> None:

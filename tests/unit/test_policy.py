@@ -7,9 +7,11 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from flask_cronlock.catchup import is_too_late
 from flask_cronlock.exceptions import SlotError
-from flask_cronlock.jobs import Job, make_job
-from flask_cronlock.policy import choose_slot, is_too_late
+from flask_cronlock.jobs import Job
+from flask_cronlock.policy import choose_slot
+from flask_cronlock.registration import make_job
 from flask_cronlock.schedule import CronSchedule, EverySchedule, Schedule
 
 EARLY = timedelta(seconds=5)
@@ -80,8 +82,12 @@ def test_a_slot_may_be_named_in_any_zone(zone: tzinfo) -> None:
     [
         (NOON, "not on the schedule"),
         (datetime(2024, 6, 10, 5, 3, tzinfo=UTC), "not on the schedule"),
-        (datetime(2024, 6, 10, 5, 0, 0, 1, tzinfo=UTC), "not on the schedule"),
+        (datetime(2024, 6, 10, 5, 0, 5, 1, tzinfo=UTC), "not on the schedule"),
+        (datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=23))), "not on the schedule"),
         (datetime(2024, 6, 11, 5, tzinfo=UTC), "in the future"),
+        (datetime(2024, 6, 11, 4, 59, 56, tzinfo=UTC), "in the future"),
+        (datetime(2024, 6, 12, 8, tzinfo=UTC), "in the future"),
+        (datetime.max.replace(tzinfo=timezone(timedelta(hours=-23))), "in the future"),
         (datetime(2024, 6, 10, 7), "no offset"),
     ],
 )
@@ -89,6 +95,51 @@ def test_a_time_that_is_no_slot_is_refused(named: datetime, words: str) -> None:
     with pytest.raises(SlotError, match=words) as refused:
         choose_slot(job(), DAILY, named, NOON, EARLY)
     assert "flask cron list" in str(refused.value)
+
+
+@pytest.mark.parametrize("off", [-5, -2, -0.000001, 0, 0.123456, 2, 5])
+def test_a_named_time_within_early_of_a_slot_is_that_slot(off: float) -> None:
+    for schedule in (MINUTE, DAILY, EverySchedule("12s")):
+        slot = schedule.newest(NOON - seconds(60))
+        assert slot is not None
+        named = slot.at.astimezone(UTC) + seconds(off)
+        assert choose_slot(job(), schedule, named, NOON, EARLY) == slot
+
+
+@pytest.mark.parametrize("off", [-5.000001, 5.000001, -30, 30])
+def test_a_named_time_further_off_is_no_slot(off: float) -> None:
+    with pytest.raises(SlotError, match="not on the schedule"):
+        choose_slot(job(), MINUTE, NOON - seconds(60) + seconds(off), NOON, EARLY)
+
+
+def test_without_early_a_slot_is_named_by_its_exact_time_alone() -> None:
+    slot = NOON - seconds(60)
+    assert choose_slot(job(), MINUTE, slot, NOON, timedelta()).at == slot
+    for off in (-0.000001, 0.000001):
+        with pytest.raises(SlotError, match="not on the schedule"):
+            choose_slot(job(), MINUTE, slot + seconds(off), NOON, timedelta())
+
+
+@pytest.mark.parametrize("interval", [1, 3, 8])
+@pytest.mark.parametrize("early", [5, 86400])
+def test_a_named_time_is_never_moved_by_more_than_half_the_interval(
+    interval: int, early: int
+) -> None:
+    schedule = EverySchedule(interval)
+    begun = schedule.newest(NOON - seconds(60))
+    assert begun is not None
+    for tenth in range(interval * 10):
+        named = begun.at + seconds(tenth / 10)
+        slot = choose_slot(job(), schedule, named, NOON, seconds(early))
+        assert abs(slot.at - named) <= seconds(interval / 2)
+
+
+@pytest.mark.parametrize("pass_", [0, 1])
+def test_of_a_repeated_hour_each_pass_is_named_by_its_offset(pass_: int) -> None:
+    hourly = CronSchedule("30 * * * *", "Europe/Berlin")
+    named = datetime(2024, 10, 27, 2, 30, 2, tzinfo=ZoneInfo("Europe/Berlin"), fold=pass_)
+    slot = choose_slot(job(), hourly, named, named.astimezone(UTC) + seconds(60), EARLY)
+    assert slot.key == f"2024-10-27T0{pass_}:30Z"
 
 
 class NoPlace(tzinfo):
@@ -124,5 +175,4 @@ def test_a_slot_may_be_run_until_the_next_begins_or_max_lateness_is_over(
 ) -> None:
     slot = MINUTE.newest(NOON)
     assert slot is not None
-    following = MINUTE.next(slot.at).at
-    assert is_too_late(job(max_lateness), slot.at, following, NOON + seconds(late)) is too_late
+    assert is_too_late(job(max_lateness), MINUTE, slot, NOON + seconds(late)) is too_late
