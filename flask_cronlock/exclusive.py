@@ -14,9 +14,10 @@ from .contexts import own_context
 from .durations import Duration, parse_duration
 from .holders import end_if_overdue, find_holder
 from .instance import with_pid
-from .jobs import checked_timeout, done, refuse_deferred
+from .jobs import done
 from .limits import LOCK_WAIT
 from .locks import TRY, WAIT, LockName, lock_text
+from .registration import checked_timeout, refuse_deferred
 from .results import Ran, Reason, Skipped
 from .session import closed_off, joined_session
 from .sqlerrors import LOCK_NOT_AVAILABLE, sqlstate
@@ -72,7 +73,7 @@ def _try(tx: GuardedTransaction, key: str) -> Skipped | None:
     if row.locked:
         return None
     holder = find_holder(tx, key)
-    end_if_overdue(tx, key, key, holder)
+    end_if_overdue(tx, key, holder)
     return Skipped(
         Reason.ALREADY_RUNNING,
         job=key,

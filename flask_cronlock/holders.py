@@ -34,11 +34,10 @@ LEFT JOIN LATERAL pg_stat_get_activity(l.pid) AS a ON a.pid = l.pid
 WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1
   AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
 """
-_HOLDER_OF_KEY = f"""
+HOLDER_OF_KEY = text(f"""
 SELECT h.*, NULL AS name FROM ({_HOLDERS}) AS h
 WHERE h.key = hashtextextended(CAST(:key AS text), 0)
-"""
-HOLDER_OF_KEY = text(_HOLDER_OF_KEY)
+""")
 ALL_HOLDERS = text(f"""
 SELECT h.*, known.name
 FROM ({_HOLDERS}) AS h
@@ -47,8 +46,8 @@ LEFT JOIN unnest(CAST(:names AS text[]), CAST(:texts AS text[])) AS known(name, 
 ORDER BY h.since, h.pid
 """)
 END_HOLDER = text(f"""
-SELECT pg_terminate_backend(h.pid)
-FROM ({_HOLDER_OF_KEY}) AS h WHERE h.pid = :pid AND h.application_name = :application_name
+SELECT pg_terminate_backend(h.pid) FROM ({_HOLDERS}) AS h
+WHERE h.key = :key AND h.pid = :pid AND h.application_name = :application_name
 """)
 _OURS = re.compile(r"cronlock (\d+)\+(\d+) (.+)", re.DOTALL)
 
@@ -109,12 +108,13 @@ def find_holder(tx: GuardedTransaction, key_text: str) -> Holder | None:
 
 def all_holders(tx: GuardedTransaction, namespace: str, jobs: Iterable[Job]) -> list[Holder]:
     """Return every holder of a 64-bit advisory key in this database, named by *jobs*."""
-    texts = {job.name: lock_text(namespace, job.identity) for job in jobs}
-    rows = tx.execute(ALL_HOLDERS, {"names": list(texts), "texts": list(texts.values())})
+    known = [(job.name, lock_text(namespace, name)) for job in jobs for name in job.names]
+    names, texts = [name for name, _ in known], [key_text for _, key_text in known]
+    rows = tx.execute(ALL_HOLDERS, {"names": names, "texts": texts})
     return [_holder_of(row) for row in rows]
 
 
-def end_if_overdue(tx: GuardedTransaction, name: str, key: str, holder: Holder | None) -> None:
+def end_if_overdue(tx: GuardedTransaction, name: str, holder: Holder | None) -> None:
     """End a holder that no limit of the server's could end: one frozen in mid-message.
 
     Where the server refuses, that is logged, and the transaction stays usable.
@@ -122,7 +122,7 @@ def end_if_overdue(tx: GuardedTransaction, name: str, key: str, holder: Holder |
     if holder is None or not holder.overdue:
         return
     extra = {"action": "overdue_holder_ended", "job": name, "holder": holder.who}
-    about = {"key": key, "pid": holder.pid, "application_name": holder.application_name}
+    about = {"key": holder.key, "pid": holder.pid, "application_name": holder.application_name}
     try:
         with tx.connection.begin_nested():
             ended = tx.execute(END_HOLDER, about).scalar()

@@ -1,34 +1,28 @@
-"""The tables, and the statements that claim, finish and record a run."""
+"""The ledger: which slots are claimed, done, missed or broken, and which attempts failed."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+from uuid import uuid4
 
-from sqlalchemy import (
-    Boolean,
-    MetaData,
-    Table,
-    Text,
-    and_,
-    bindparam,
-    case,
-    func,
-    insert,
-    literal_column,
-    select,
-    update,
-)
-from sqlalchemy.dialects import postgresql
+from sqlalchemy import MetaData, Table, bindparam, insert, select, text, update
+from sqlalchemy.exc import DBAPIError
 
+from . import statements
 from .exceptions import LockLost
 from .holders import Holder, find_holder
+from .limits import milliseconds
 from .results import Reason
 from .run import Run
+from .schedule import Slot
 from .sqlerrors import LOCK_NOT_AVAILABLE, sqlstate
-from .tables import Stamp, make_tables
+from .tables import make_tables
 from .transaction import GuardedTransaction
+
+LIMIT_WAIT = text("SELECT set_config('lock_timeout', :lock_timeout, true)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,117 +44,91 @@ class Admission:
         return self.answer == "broken"
 
 
+LookBack = Callable[[Run, datetime | None, datetime | None], list[Slot]]
+"""Takes the run, the newest slot before it that ran, and the time from which slots count as missed;
+returns the slots that were missed."""
+
+
 class Ledger:
     """The three tables in the user's metadata, for one extension object."""
 
     def __init__(self, metadata: MetaData) -> None:
         self.run, self.attempt, self.job = make_tables(metadata)
-        self._try_lock = self._build_try_lock()
-        self._claim = self._build_claim()
-        self._finish = self._build_finish()
+        self._miss = statements.miss(self.run)
+        self._by_names: dict[int, tuple[Any, Any]] = {}
+        self._finish = statements.finish(self.run)
         self._break = (
             update(self.run)
             .where(self.run.c.state == "running")
-            .values(state="broken", finished_at=func.clock_timestamp(), error=bindparam("why"))
+            .values(state="broken", finished_at=statements.STAMP, error=bindparam("why"))
         )
 
     @property
     def tables(self) -> list[Table]:
         return [self.run, self.attempt, self.job]
 
-    def _build_try_lock(self) -> Any:
-        """Return the SELECT whose CASE is evaluated in its order: a done slot touches no lock."""
-        run, job = self.run.c, self.job.c
-        namespace, name = bindparam("namespace", type_=Text), bindparam("job", type_=Text)
-        slot_key, forced = bindparam("slot_key", type_=Text), bindparam("forced", type_=Boolean)
-        pruned = bindparam("scheduled_at", type_=Stamp) <= job.pruned_through
-        key = func.hashtextextended(bindparam("key", type_=Text), 0)
-        answer = case(
-            (and_(~forced, job.paused_at.is_not(None)), "paused"),
-            (run.state == "done", "already ran"),
-            (and_(~forced, slot_key.is_not(None), pruned), "already ran"),
-            (run.state.in_(["running", "broken"]), "broken"),
-            (func.pg_try_advisory_xact_lock(key), "locked"),
-            else_="already running",
-        )
-        this_run = and_(run.namespace == namespace, run.job == name, run.slot_key == slot_key)
-        this_job = and_(job.namespace == namespace, job.job == name)
-        one = select(literal_column("1").label("row")).subquery()
-        rows = one.outerjoin(self.run, this_run).outerjoin(self.job, this_job)
-        return select(run.finished_at, run.app, answer.label("answer")).select_from(rows)
+    def _statements(self, run: Run) -> tuple[Any, Any]:
+        """Return those that try the lock and that claim, for as many names as the job has."""
+        names = len(run.names)
+        if names not in self._by_names:
+            tables = self.run, self.job, names
+            self._by_names[names] = statements.try_lock(*tables), statements.claim(*tables)
+        return self._by_names[names]
 
-    def _build_claim(self) -> Any:
-        """Return the INSERT that takes the slot.
-
-        A row comes back only where it was taken; with it the wait for locks, which was bounded
-        for this statement, goes back to what it was.
-        """
-        return (
-            postgresql.insert(self.run)
-            .on_conflict_do_nothing(
-                index_elements=[self.run.c.namespace, self.run.c.job, self.run.c.slot_key]
-            )
-            .returning(
-                func.pg_current_xact_id().cast(Text).label("xid"),
-                func.set_config("lock_timeout", bindparam("lock_timeout"), True),
-            )
-        )
-
-    def _build_finish(self) -> Any:
-        """Return the one statement that writes ``done``: only in the claim's own transaction."""
-        return (
-            update(self.run)
-            .where(
-                self.run.c.id == bindparam("run_id"),
-                self.run.c.state == "running",
-                func.pg_backend_pid() == bindparam("pid"),
-                func.now() == bindparam("began", type_=Stamp),
-                func.pg_current_xact_id().cast(Text) == bindparam("xid"),
-            )
-            .values(state="done", finished_at=func.clock_timestamp(), value=bindparam("result"))
-            .returning(self.run.c.finished_at)
-        )
-
-    def try_lock(self, tx: GuardedTransaction, run: Run, lock_text: str) -> Admission:
+    def try_lock(self, tx: GuardedTransaction, run: Run, lock_texts: Sequence[str]) -> Admission:
         """Ask, in one statement and in this order: paused, done, broken, and only then the lock."""
         row = tx.execute(
-            self._try_lock,
+            self._statements(run)[0],
             {
-                "namespace": run.namespace,
-                "job": run.identity,
-                "slot_key": run.slot_key,
-                "scheduled_at": run.slot,
+                **_slot_of(run),
                 "forced": run.forced,
-                "key": lock_text,
+                **{f"key{number}": text for number, text in enumerate(lock_texts)},
             },
         ).one()
-        holder = find_holder(tx, lock_text) if row.answer == "already running" else None
+        holder = None
+        if row.answer == "already running":
+            holders = (find_holder(tx, lock_text) for lock_text in lock_texts)
+            holder = next(filter(None, holders), None)
         return Admission(row.answer, holder, row.finished_at, row.app)
 
-    def claim(self, tx: GuardedTransaction, run: Run) -> Reason | None:
-        """Take the slot; return ``None``, or the reason why it was not to be had.
+    def claim(self, tx: GuardedTransaction, run: Run, look_back: LookBack) -> Reason | None:
+        """Take the slot and record those missed before it; return why it was not to be had.
 
         A statement of its own: what was read before the lock, or in its statement, has a snapshot
         older than the lock, and decides nothing.
         """
-        values = _about(run)
+        values = {**_about(run), **_slot_of(run), "state": "running"}
         try:
             row = tx.execute(
-                self._claim, {**values, "state": "running", "lock_timeout": tx.lock_timeout}
+                self._statements(run)[1], {**values, "lock_timeout": tx.lock_timeout}
             ).one_or_none()
-        except Exception as error:
+            if row is None:
+                return Reason.ALREADY_RAN
+            self._record_missed(tx, run, look_back(run, row.last_ran, row.since))
+        except DBAPIError as error:
             if sqlstate(error) == LOCK_NOT_AVAILABLE:
                 return Reason.ALREADY_RUNNING
             raise
-        if row is None:
-            return Reason.ALREADY_RAN
         tx.xid = row.xid
         return None
+
+    def _record_missed(self, tx: GuardedTransaction, run: Run, missed: list[Slot]) -> None:
+        """Record *missed*; a release with another lock key may be running one of them just now."""
+        if not missed:
+            return
+        about = {**_about(run), "state": "missed"}
+        slots = [
+            {**about, "id": uuid4(), "slot_key": slot.key, "scheduled_at": slot.at}
+            for slot in missed
+        ]
+        tx.execute(LIMIT_WAIT, {"lock_timeout": milliseconds(tx.lock_wait)})
+        tx.execute(self._miss.values(slots))
+        tx.execute(LIMIT_WAIT, {"lock_timeout": tx.lock_timeout})
 
     def finish(self, tx: GuardedTransaction, run: Run, value: str) -> datetime:
         """Write ``done``, or raise when this is no longer the transaction of the claim."""
         proof = {"run_id": run.id, "pid": tx.pid, "began": tx.began, "xid": tx.xid}
-        row = tx.execute(self._finish, {**proof, "result": value}).one_or_none()
+        row = tx.execute(self._finish, {**proof, "result": value, "stamp": tx.stamp}).one_or_none()
         if row is None:
             raise LockLost
         finished_at: datetime = row.finished_at
@@ -172,23 +140,25 @@ class Ledger:
         A claim that a raw COMMIT made visible becomes ``broken``.
         """
         same_run = self.run.c.id == run.id
-        if tx.execute(self._break.where(same_run), {"why": error}).rowcount:
+        if tx.execute(self._break.where(same_run), {"why": error, "stamp": tx.stamp}).rowcount:
             return
         if tx.execute(select(self.run.c.id).where(same_run)).one_or_none() is None:
-            values = {**_about(run), "finished_at": func.clock_timestamp(), "error": error}
-            tx.execute(insert(self.attempt).values(values))
+            values = {**_about(run), "finished_at": statements.STAMP, "error": error}
+            tx.execute(insert(self.attempt).values(values), {"stamp": tx.stamp})
 
     def mark_broken(self, tx: GuardedTransaction, run: Run) -> None:
         """Mark the slot's claim that a raw COMMIT left behind."""
         same_slot = (
             self.run.c.namespace == run.namespace,
-            self.run.c.job == run.identity,
+            self.run.c.job.in_(run.names),
             self.run.c.slot_key == run.slot_key,
         )
-        tx.execute(self._break.where(*same_slot), {"why": "a raw COMMIT, and no end"})
+        why = {"why": "a raw COMMIT, and no end", "stamp": tx.stamp}
+        tx.execute(self._break.where(*same_slot), why)
 
 
 def _about(run: Run) -> dict[str, Any]:
+    """Return a row's columns, but for those of its state."""
     return {
         "id": run.id,
         "namespace": run.namespace,
@@ -200,4 +170,14 @@ def _about(run: Run) -> dict[str, Any]:
         "instance": run.instance,
         "app": run.app,
         "started_at": run.started_at,
+    }
+
+
+def _slot_of(run: Run) -> dict[str, Any]:
+    """Return what a slot's row is found by."""
+    return {
+        "in_namespace": run.namespace,
+        "at_slot_key": run.slot_key,
+        "at_slot": run.slot,
+        **{f"name{number}": name for number, name in enumerate(run.names)},
     }

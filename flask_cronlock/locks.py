@@ -6,6 +6,7 @@ A key is ``hashtextextended(text, 0)``, computed by the server: a signed 64-bit 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from uuid import UUID
 
 from sqlalchemy import text
@@ -41,6 +42,11 @@ def lock_text(namespace: str, name: LockName) -> str:
     else:
         raise LockNameError(repr(name)[:80])
     return f"{namespace}:{plain}" if namespace else plain
+
+
+def lock_texts(namespace: str, names: Sequence[str]) -> list[str]:
+    """Return the texts of a job's locks, one for each name that it has or had."""
+    return [lock_text(namespace, name) for name in names]
 
 
 def _part(part: object) -> str | int:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+from .catchup import is_too_late, slots_missed
 from .config import Config
 from .exceptions import SlotError
 from .instance import with_pid
-from .jobs import Job
+from .jobs import CatchUp, Job
 from .limits import LOCK_WAIT
-from .policy import choose_slot, is_too_late
+from .policy import choose_slot
 from .run import Run
+from .schedule import Schedule, Slot
 
 
 class Plan:
@@ -31,6 +33,7 @@ class Plan:
         self.instance = with_pid(config.instance)
         self._config, self._app_name = config, app_name
         self._schedule = job.schedule(config.timezone)
+        self._slot: Slot | None = None
 
     def make_run(self, clock: datetime) -> Run:
         """Return the run for *clock*, the database's.
@@ -39,7 +42,7 @@ class Plan:
         """
         run = Run(
             job=self.job.name,
-            identity=self.job.identity,
+            names=self.job.names,
             namespace=self._config.namespace,
             trigger=self.trigger,
             forced=self.force,
@@ -53,6 +56,7 @@ class Plan:
                 raise SlotError(f"{self.job.name!r} has no schedule, and so no slots")
             return run
         slot = choose_slot(self.job, schedule, self._named, clock, self._config.early)
+        self._slot = slot
         before = schedule.previous(slot)
         run.slot, run.slot_key = slot.at, None if self.force else slot.key
         run.previous_slot = before.at if before else None
@@ -61,6 +65,29 @@ class Plan:
 
     def is_too_late(self, run: Run) -> bool:
         """Tell whether the slot of *run* is over; a forced run is never too late."""
-        if self.force or run.slot is None or run.next_slot is None:
+        if self.force or self._schedule is None or self._slot is None:
             return False
-        return is_too_late(self.job, run.slot, run.next_slot, run.started_at)
+        return is_too_late(self.job, self._schedule, self._slot, run.started_at)
+
+    def look_back(self, run: Run, last_ran: datetime | None, since: datetime | None) -> list[Slot]:
+        """Set what came before the slot of *run*, and return the slots that were missed.
+
+        Over a run of successes no time is left out and none is handed out twice: a run takes all
+        since the last one that ran, but what older slots will still be run for.
+        """
+        schedule, slot = self._schedule, self._slot
+        if schedule is None or slot is None:
+            return []
+        before = schedule.previous(slot)
+        if last_ran is not None and not self._runs_alone(schedule, before, run.started_at):
+            run.previous_slot = last_ran.astimezone(slot.at.tzinfo)
+        counted = [moment for moment in (last_ran, since) if moment is not None]
+        if self.force or not counted:
+            return []
+        return slots_missed(self.job, schedule, slot, run.started_at, max(counted))
+
+    def _runs_alone(self, schedule: Schedule, before: Slot | None, clock: datetime) -> bool:
+        """Tell whether the slot *before* has, or will have, a run of its own."""
+        if before is None or self.job.catch_up is not CatchUp.ALL:
+            return False
+        return not is_too_late(self.job, schedule, before, clock)

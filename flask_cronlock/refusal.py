@@ -7,7 +7,6 @@ import logging
 from .exceptions import BrokenSlot
 from .holders import end_if_overdue
 from .ledger import Admission, Ledger
-from .locks import lock_text
 from .results import Failed, Outcome, Reason, Skipped
 from .run import Run
 from .transaction import GuardedTransaction
@@ -23,7 +22,7 @@ def refused(ledger: Ledger, tx: GuardedTransaction, run: Run, admission: Admissi
         return Failed(BrokenSlot(), **run.about)
     _warn_of_shared_namespace(run, admission)
     holder = admission.holder
-    end_if_overdue(tx, run.job, lock_text(run.namespace, run.identity), holder)
+    end_if_overdue(tx, run.job, holder)
     return Skipped(
         Reason(admission.answer),
         held_by=holder.who if holder else None,

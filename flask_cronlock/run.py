@@ -29,11 +29,11 @@ class Run:
     """The run that a job may take as its one argument."""
 
     job: str
-    identity: str
-    """The name that its lock and claim go by; another one only for a job that was renamed."""
+    names: tuple[str, ...]
+    """All that the job was ever called, oldest first; the lock is taken under each."""
     namespace: str
     trigger: str
-    """Who asked: ``http``, ``cli`` or ``manual``."""
+    """Who asked: ``http``, ``cli``, ``clock`` or ``manual``."""
     forced: bool
     instance: str
     app: str
@@ -41,7 +41,7 @@ class Run:
     slot: datetime | None = None
     """The scheduled time, aware; ``None`` for a job without a schedule."""
     previous_slot: datetime | None = None
-    """The scheduled time before this one, so that a run can take all since then."""
+    """The scheduled time of the run before this one: what came since then is for this run."""
     next_slot: datetime | None = None
     slot_key: str | None = None
     """The claim's key; ``None`` where no slot is used up."""
@@ -52,6 +52,11 @@ class Run:
     def begin(self, session: Session, deadline: Deadline) -> None:
         """Take up the session and the deadline that the job is to work with."""
         self._session, self._deadline = session, deadline
+
+    @property
+    def identity(self) -> str:
+        """The name that the slot is claimed under."""
+        return self.names[0]
 
     @property
     def about(self) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from flask import Flask
 
 from .contexts import fresh_context, own_context
 from .jobs import Job
-from .locks import lock_text
+from .locks import lock_texts
 from .planning import Plan
 from .refusal import refused
 from .reports import Reports
@@ -63,11 +63,11 @@ def _attempt(state: AppState, plan: Plan, reports: Reports) -> Outcome:
             if plan.is_too_late(run):
                 return Skipped(Reason.TOO_LATE, **run.about)
             # 5
-            admission = state.ledger.try_lock(tx, run, lock_text(run.namespace, run.identity))
+            admission = state.ledger.try_lock(tx, run, lock_texts(run.namespace, run.names))
             if not admission.locked:
                 return refused(state.ledger, tx, run, admission)
             # 6
-            if (taken := state.ledger.claim(tx, run)) is not None:
+            if (taken := state.ledger.claim(tx, run, plan.look_back)) is not None:
                 return Skipped(taken, **run.about)
             # 7
             tx.guard()

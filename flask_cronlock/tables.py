@@ -38,8 +38,8 @@ def _about_columns() -> tuple[Column[Any], ...]:
 def make_tables(metadata: MetaData) -> tuple[Table, Table, Table]:
     """Return the tables of runs, of failed attempts, and of jobs.
 
-    ``known_since`` and ``paused_by`` are for what the tables will have to tell of a job later; they
-    are here from the first release on, so that no app has to migrate for them.
+    ``paused_by`` is for what the tables will have to tell of a job later; it is here from the first
+    release on, so that no app has to migrate for it.
     """
     run = _table(
         metadata,
@@ -49,6 +49,7 @@ def make_tables(metadata: MetaData) -> tuple[Table, Table, Table]:
         Column("value", Text),
         Column("error", Text),
         UniqueConstraint("namespace", "job", "slot_key", name="cronlock_run_slot"),
+        Index("cronlock_run_scheduled", "namespace", "job", "scheduled_at"),
     )
     attempt = _table(
         metadata,
@@ -56,12 +57,14 @@ def make_tables(metadata: MetaData) -> tuple[Table, Table, Table]:
         *_about_columns(),
         Column("error", Text, nullable=False),
         Index("cronlock_attempt_job", "namespace", "job", "started_at"),
+        Index("cronlock_attempt_slot", "namespace", "job", "slot_key"),
     )
     job = _table(
         metadata,
         "cronlock_job",
         Column("namespace", Text, primary_key=True),
         Column("job", Text, primary_key=True),
+        Column("schedule", Text),
         Column("known_since", Stamp),
         Column("pruned_through", Stamp),
         Column("paused_at", Stamp),

@@ -20,15 +20,14 @@ from sqlalchemy import Connection, CursorResult, Engine, Executable, event, text
 
 from .borrowed import Borrowed, note_commit
 from .exceptions import JobTimeout, LockLost, NotPrimary, OutcomeUnknown, TransactionEnded
+from .injected import injected_now
 from .limits import ARM, LOCK_WAIT, NAME_ROOM, Deadline, hold_deadline, milliseconds
 from .sqlerrors import as_unavailable, broke_connection, meaning
 
 SETTLE_WAIT = timedelta(seconds=2)
 XACT_STATUS = text("SELECT pg_xact_status(CAST(:xid AS xid8))")
-PROOF = text("""
-SELECT pg_backend_pid() AS pid, now() AS began,
-       CAST(pg_current_xact_id_if_assigned() AS text) AS xid
-""")
+PROOF = text("""SELECT pg_backend_pid() AS pid, now() AS began,
+CAST(pg_current_xact_id_if_assigned() AS text) AS xid""")
 
 
 class GuardedTransaction:
@@ -100,7 +99,8 @@ class GuardedTransaction:
         row = self.execute(ARM, {**limits, "instance": self.instance[-NAME_ROOM:]}).one()
         if row.read_only:
             raise NotPrimary
-        self.clock, self.began, self.pid = row.clock, row.began, row.pid
+        self.stamp = injected_now(self.engine)
+        self.clock, self.began, self.pid = self.stamp or row.clock, row.began, row.pid
         self.lock_timeout, self._server_limits_whole = row.lock_timeout, row.whole
 
     @property

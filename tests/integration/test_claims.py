@@ -27,7 +27,7 @@ def another_release(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """Let runs that begin from now on compute another lock key."""
 
     def deploy() -> None:
-        monkeypatch.setattr(runner, "lock_text", lambda namespace, name: f"v2:{namespace}:{name}")
+        monkeypatch.setattr(runner, "lock_texts", lambda *about: [f"v2:{about}"])
 
     return deploy
 
@@ -98,7 +98,7 @@ def test_a_loser_that_waits_for_the_claim_learns_how_the_winner_ended(
 def test_jobs_that_share_a_lock_key_do_not_share_claims(
     world: World, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runner, "lock_text", lambda namespace, name: "the same for all")
+    monkeypatch.setattr(runner, "lock_texts", lambda *_: ["the same for all"])
     add_digest(world, gate)
 
     @world.cron.job("other", every="1d")

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import func
 
-from flask_cronlock import ledger
+from flask_cronlock import ledger, statements
 
 
 class _NoLocks:
@@ -24,8 +24,8 @@ class _NoLocks:
 
 def _without_lock() -> None:
     """Let every run have the lock."""
-    assert ledger.func is func
-    ledger.func = _NoLocks()
+    assert statements.func is func
+    statements.func = _NoLocks()
 
 
 def _without_claim() -> None:
