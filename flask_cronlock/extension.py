@@ -11,15 +11,17 @@ from flask import Flask
 from flask_sqlalchemy import SQLAlchemy
 from sqlalchemy.orm import Session
 
+from .background import BackgroundClock, start_clock
 from .borrowed import watch_engine
 from .cli import cron_commands
 from .config import Config
-from .durations import Duration
+from .durations import Duration, parse_duration
 from .exceptions import ConfigError
 from .exclusive import work_exclusively
-from .jobs import Registry, checked_timeout, make_job, refuse_deferred
 from .ledger import Ledger
 from .locks import LockName, lock_text
+from .registration import checked_timeout, make_job, refuse_deferred
+from .registry import Registry
 from .results import Outcome, Ran, Skipped
 from .runner import run_job
 from .session import watch_transactions
@@ -90,6 +92,8 @@ class CronLock:
         every: Duration | None = None,
         timeout: Duration | None = None,
         max_lateness: Duration | None = None,
+        catch_up: str = "latest",
+        max_catch_up: int | None = None,
         previous_names: Sequence[str] = (),
     ) -> Callable[[F], F]: ...
 
@@ -103,6 +107,8 @@ class CronLock:
         every: Duration | None = None,
         timeout: Duration | None = None,
         max_lateness: Duration | None = None,
+        catch_up: str = "latest",
+        max_catch_up: int | None = None,
         previous_names: Sequence[str] = (),
     ) -> Any:
         """Register the decorated function as a job, and return it unchanged.
@@ -117,6 +123,9 @@ class CronLock:
         :param timeout: how long a run may take; default ``CRONLOCK_TIMEOUT``.
         :param max_lateness: how long after its time a slot may still be run; default: until the
             next one begins.
+        :param catch_up: which slots the clock runs whose time went by without a run: the
+            ``"latest"``, ``"all"`` of them, oldest first, or ``"none"``.
+        :param max_catch_up: with ``"all"``, the newest how many; default 100.
         :param previous_names: those that the job had before, oldest first: it answers to them, and
             a slot that ran under one has run.
         :raises RegistrationError: naming the job and the cure.
@@ -131,6 +140,8 @@ class CronLock:
                 every=every,
                 timeout=timeout,
                 max_lateness=max_lateness,
+                catch_up=catch_up,
+                max_catch_up=max_catch_up,
                 previous_names=previous_names,
             )
             self.jobs.add(job)
@@ -197,6 +208,25 @@ class CronLock:
             return call
 
         return decorate
+
+    def start_clock(
+        self, app: Flask, workers: int | None = None, grace: Duration = "25s"
+    ) -> BackgroundClock | None:
+        """Start the clock in a thread of this process, which serves *app*; ``flask cron clock``
+        is the same as a process of its own.
+
+        Any number of processes may have one. Nothing is started, and ``None`` returned, under
+        ``app.testing`` and in the processes of ``flask`` commands other than ``run``. A forked
+        child has none: under ``gunicorn --preload`` call this in ``post_worker_init``.
+
+        :param workers: how many jobs may run at once, each on a connection of its own; default: as
+            many as the pool has connections for, less one, but no more than 8.
+        :param grace: how long runs may go on when the process ends; then they are rolled back.
+        :raises ConfigError: when the app's pool has too few connections.
+        """
+        with app.app_context():
+            state = self._state()
+        return start_clock(app, state, workers, parse_duration(grace, "grace"))
 
     def _state(self) -> AppState:
         state = this_state()

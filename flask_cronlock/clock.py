@@ -1,0 +1,134 @@
+"""The embedded scheduler: wakes at the slots of all jobs, and runs them as any other hit would.
+
+Any number of clocks may run at once. None of them leads, and none decides whether a slot is run:
+the claim does. So one that is killed, frozen, late or doubled neither loses nor doubles a slot.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from datetime import timedelta
+from functools import partial
+from queue import Empty, SimpleQueue
+from typing import Any
+
+from flask import Flask
+
+from .exceptions import CronLockError
+from .lookout import Firing, Lookout
+from .results import Outcome
+from .runner import run_job
+from .sqlerrors import as_unavailable
+from .state import AppState
+from .texts import error_text, loggable
+from .workers import Workers, count_workers
+
+logger = logging.getLogger("flask_cronlock")
+
+PAUSES = (1.0, 2.0, 5.0)
+"""Seconds between looks while the database does not answer."""
+
+
+class Clock:
+    """One app's clock: :meth:`run` returns after :meth:`stop`, which any thread may call.
+
+    :param workers: how many jobs may run at once, each on a connection of its own; by default as
+        many as the pool has connections for, but no more than 8.
+    :param grace: how long runs may go on after :meth:`stop`; then they are cut off.
+    :raises ConfigError: when the app's pool has too few connections.
+    """
+
+    def __init__(self, app: Flask, state: AppState, workers: int | None, grace: timedelta) -> None:
+        self._app, self._state, self.grace = app, state, grace
+        with app.app_context():
+            self._count = count_workers(state.db.engine.pool, workers)
+            self._lookout = Lookout(state.db.engine, state)
+        self._inbox: SimpleQueue[tuple[Firing, Outcome | BaseException] | None] = SimpleQueue()
+        self._failures = 0
+
+    def run(self) -> None:
+        """Fire each slot until :meth:`stop`."""
+        workers = Workers(self._count)
+        jobs = len(self._lookout.schedules)
+        _log("clock_started", "The clock began: %d jobs with slots, %d workers.", jobs, self._count)
+        if not self._state.config.enabled:
+            _warn("clock_idle", "CRONLOCK_ENABLED is False, so the clock runs no job.")
+        pause = 0.0
+        while self._take_in(pause):
+            pause = self._look(workers)
+        if cut_off := workers.close(self.grace.total_seconds()):
+            _warn("clock_stopped", "The clock stopped, and cut off %d runs.", cut_off)
+        else:
+            _log("clock_stopped", "The clock stopped.")
+
+    def stop(self) -> None:
+        """Let :meth:`run` come to its end."""
+        self._inbox.put(None)
+
+    def _take_in(self, pause: float) -> bool:
+        """Sleep for *pause* seconds or until a run ends; note what ended. ``False``: stop."""
+        try:
+            while (ended := self._inbox.get(timeout=pause)) is not None:
+                self._lookout.take_in(*ended, time.monotonic())
+                pause = 0.0
+        except Empty:
+            return True
+        return False
+
+    def _look(self, workers: Workers) -> float:
+        """Look if it is time, send what is open to the workers, and return how long to sleep."""
+        if (pause := self._lookout.seconds(time.monotonic())) > 0:
+            return pause
+        try:
+            firings = self._lookout.look(time.monotonic())
+        except Exception as error:
+            return self._wait_for_database(error)
+        if self._failures:
+            _log("clock_resumed", "The database answers the clock again.")
+        self._failures = 0
+        for firing in firings:
+            workers.submit(partial(self._fire, firing))
+        return self._lookout.seconds(time.monotonic())
+
+    def _wait_for_database(self, error: Exception) -> float:
+        """Tell once that the clock cannot look, and return how long to wait."""
+        if not self._failures:
+            known = as_unavailable(error) or isinstance(error, CronLockError)
+            shown, trace = (None, "") if known else loggable(error, self._state.config.secrets)
+            words = "The clock cannot look for slots, which wait: %s%s"
+            _warn("clock_waits", words, self._text(error), trace, exc_info=shown)
+        self._failures += 1
+        return PAUSES[min(self._failures, len(PAUSES)) - 1]
+
+    def _fire(self, firing: Firing) -> None:
+        job, slot = firing.entry.job, firing.slot
+        _log(
+            "clock_fired",
+            "The clock fires %s for %s, %d ms after its time.",
+            job.name,
+            slot.at.isoformat(),
+            firing.late_ms(time.monotonic()),
+        )
+        result: Outcome | BaseException
+        try:
+            with self._app.app_context():
+                result = run_job(self._app, self._state, job, "clock", slot.at)
+        except BaseException as error:
+            known = isinstance(error, CronLockError)
+            shown, trace = (None, "") if known else loggable(error, self._state.config.secrets)
+            words = "Job %s could not be begun by the clock: %s%s"
+            _warn("clock_failed", words, job.name, self._text(error), trace, exc_info=shown)
+            result = error
+        self._inbox.put((firing, result))
+
+    def _text(self, error: BaseException) -> str:
+        return error_text(error, self._state.config.secrets)
+
+
+def _log(action: str, words: str, *about: object) -> None:
+    logger.info(words, *about, extra={"action": action})
+
+
+def _warn(action: str, words: str, *about: object, exc_info: Any = None) -> None:
+    logger.warning(words, *about, exc_info=exc_info, extra={"action": action})
