@@ -11,10 +11,12 @@ from flask import Flask
 from sqlalchemy import text
 
 from . import signals
+from .exceptions import LockLost, OutcomeUnknown
 from .limits import SHORT_TIMEOUT
 from .results import Failed, Outcome, Ran, Skipped
 from .run import Run
 from .session import joined_session
+from .sqlerrors import driver_error
 from .state import AppState
 from .texts import error_text, loggable
 from .transaction import GuardedTransaction
@@ -91,11 +93,18 @@ class Reports:
         self._send(signal, job=outcome.job, outcome=outcome)
 
     def _log_failure(self, outcome: Failed, error: BaseException) -> None:
-        """Log with the traceback, but never one that holds a secret: that one goes in redacted."""
-        shown, trace = loggable(error, self.state.config.secrets)
+        """Log with the traceback, but never one that holds a secret: that one goes in redacted.
+
+        A lost connection has none to show: what the server said is told instead.
+        """
         run = f" (run {outcome.run_id})" if outcome.run_id else ""
-        words = f"failed{run}: {self._text(error).rstrip('.: ')}{trace}"
-        _log(logging.ERROR, "job_failed", outcome, words, shown)
+        words = f"failed{run}: {self._text(error).rstrip('.: ')}"
+        said = driver_error(error) if type(error) in (LockLost, OutcomeUnknown) else None
+        if said is not None:
+            _log(logging.ERROR, "job_failed", outcome, f"{words} ({self._text(said)})")
+            return
+        shown, trace = loggable(error, self.state.config.secrets)
+        _log(logging.ERROR, "job_failed", outcome, words + trace, shown)
 
     def _send(self, signal: NamedSignal, **about: Any) -> None:
         signals.send(signal, self.app, self.state.config.secrets, **about)
