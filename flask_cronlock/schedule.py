@@ -11,6 +11,8 @@ from functools import lru_cache
 
 from .cronfields import FIRST_YEAR, LAST_YEAR, CronFields
 from .durations import Duration, format_duration, parse_every
+from .exceptions import ScheduleError
+from .hints import hints
 from .zones import instant_of, load_zone, local
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -84,7 +86,13 @@ class CronSchedule(Schedule):
         self.zone = load_zone(zone)
         self._fields = CronFields(expression)
         self.expression = self._fields.text
-        self.notes = self._fields.notes
+        self.notes = tuple(hints(self._fields, self.zone))
+        dates = self._fields.sample_dates()
+        if not any(self._first_on(day, _BEFORE_ALL, second_pass=False) for day in dates):
+            raise ScheduleError(
+                f"{self.expression!r} names only times that the clock of {zone} jumps over; "
+                "correct its hour or its date"
+            )
         self._passes = (False,) if self._fields.fixed else (False, True)
         # Runs of one slot ask for the same neighbours. The keys are in UTC: a repeated hour's two
         # instants are one key in any other zone.
@@ -125,16 +133,23 @@ class CronSchedule(Schedule):
         return None
 
     def _first(self, after: datetime, second_pass: bool) -> tuple[datetime, datetime]:
-        times = self._fields.times
         for day in self._fields.dates_from(local(after, self.zone).date() - _DAY):
-            start = self._index(bisect_right, day, after, second_pass)
-            while start < len(times):
-                instant = instant_of(datetime.combine(day, times[start]), self.zone, second_pass)
-                start = self._index(bisect_right, day, instant, second_pass)
-                label = datetime.combine(day, times[start - 1])
-                if self._counts(label, instant):
-                    return instant, label
+            if found := self._first_on(day, after, second_pass):
+                return found
         raise OverflowError(f"{self} has no slot later than {after}")
+
+    def _first_on(
+        self, day: date, after: datetime, second_pass: bool
+    ) -> tuple[datetime, datetime] | None:
+        times = self._fields.times
+        start = self._index(bisect_right, day, after, second_pass)
+        while start < len(times):
+            instant = instant_of(datetime.combine(day, times[start]), self.zone, second_pass)
+            start = self._index(bisect_right, day, instant, second_pass)
+            label = datetime.combine(day, times[start - 1])
+            if self._counts(label, instant):
+                return instant, label
+        return None
 
     def _index(
         self, search: Callable[..., int], day: date, instant: datetime, second_pass: bool
@@ -142,7 +157,13 @@ class CronSchedule(Schedule):
         def key(at: time) -> datetime:
             return instant_of(datetime.combine(day, at), self.zone, second_pass)
 
-        return search(self._fields.times, instant, key=key)
+        # The wall clock shows the place, unless it has changed nearby.
+        times, wall = self._fields.times, local(instant, self.zone)
+        place = len(times) if wall.date() > day else 0
+        if wall.date() == day:
+            place = search(times, wall.time())
+        found = search(times, instant, max(place - 1, 0), min(place + 1, len(times)), key=key)
+        return found if found == place else search(times, instant, key=key)
 
     def _counts(self, label: datetime, instant: datetime) -> bool:
         wall = local(instant, self.zone)

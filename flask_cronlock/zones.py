@@ -6,12 +6,14 @@ from bisect import bisect_left
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 from functools import cache
+from itertools import pairwise
 from zoneinfo import ZoneInfo, available_timezones
 
 from .exceptions import ScheduleError
 
 # Keys that load, but mean "whatever this host is set to" or "not set at all".
 _NO_PLACE = frozenset({"Factory", "localtime", "posixrules"})
+_DAY, _QUARTER, _SECOND = timedelta(days=1), timedelta(minutes=15), timedelta(seconds=1)
 
 
 def load_zone(name: object) -> ZoneInfo:
@@ -34,26 +36,36 @@ def local(instant: datetime, zone: ZoneInfo) -> datetime:
 
 
 def instant_of(label: datetime, zone: ZoneInfo, second_pass: bool = False) -> datetime:
-    """Return the UTC instant of a naive local time.
+    """Return the UTC instant of a naive local time of fold 0.
 
     A time that occurs twice means its first pass unless `second_pass`; a time inside a gap means
     the first instant after the gap. Later labels never give earlier instants.
     """
-    first, second = (_offset(label, zone, fold) for fold in (0, 1))
+    first, second = _offset(label, zone), _offset(label.replace(fold=1), zone)
     if first >= second:
         return (label - (second if second_pass else first)).replace(tzinfo=UTC)
-    # In a gap: fold=1 reads the label with the new offset, which is an instant before the gap.
-    start = (label - second).replace(tzinfo=UTC)
-    seconds = range((second - first) // timedelta(seconds=1))
-    return start + timedelta(
-        seconds=bisect_left(
-            seconds, True, key=lambda n: local(start + timedelta(seconds=n), zone) > label
-        )
+    # In a gap the label itself reads the old offset; the first one that reads the new ends the gap.
+    seconds = range((second - first) // _SECOND)
+    ahead = bisect_left(seconds, True, key=lambda n: _offset(label + n * _SECOND, zone) == second)
+    return (label + ahead * _SECOND - second).replace(tzinfo=UTC)
+
+
+@cache
+def odd_hours(zone: ZoneInfo, years: range) -> frozenset[datetime]:
+    """Return the local hours of those years that the zone's clock repeats or jumps over in part."""
+    begin, end = datetime(years.start, 1, 1), datetime(years.stop, 1, 1)
+    days = [begin + n * _DAY for n in range((end - begin).days + 1)]
+    changing = [a for a, b in pairwise(days) if _offset(a, zone) != _offset(b, zone)]
+    quarters = [day + n * _QUARTER for day in changing for n in range(_DAY // _QUARTER)]
+    return frozenset(
+        label.replace(minute=0)
+        for label in quarters
+        if _offset(label, zone) != _offset(label.replace(fold=1), zone)
     )
 
 
-def _offset(label: datetime, zone: ZoneInfo, fold: int) -> timedelta:
-    return label.replace(tzinfo=zone, fold=fold).utcoffset() or timedelta(0)
+def _offset(label: datetime, zone: ZoneInfo) -> timedelta:
+    return zone.utcoffset(label) or timedelta(0)
 
 
 @cache

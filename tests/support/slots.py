@@ -7,7 +7,9 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from types import FrameType
 
-from flask_cronlock.schedule import CronSchedule
+from flask_cronlock.schedule import CronSchedule, Schedule
+
+TICK = timedelta(microseconds=1)
 
 
 def at(text: str) -> datetime:
@@ -17,7 +19,7 @@ def at(text: str) -> datetime:
 
 def between(schedule: CronSchedule, begin: str, end: str) -> list[datetime]:
     """List the slots from `begin` to `end`, both included; forward and backward must agree."""
-    forward, slot = [], schedule.next(at(begin) - timedelta(microseconds=1))
+    forward, slot = [], schedule.next(at(begin) - TICK)
     while slot.at.astimezone(UTC) <= at(end):
         forward.append(slot)
         slot = schedule.next(slot.at)
@@ -28,6 +30,24 @@ def between(schedule: CronSchedule, begin: str, end: str) -> list[datetime]:
     assert backward[::-1] == forward
     assert len({slot.key for slot in forward}) == len(forward)
     return [slot.at.astimezone(UTC) for slot in forward]
+
+
+def assert_they_agree(schedule: Schedule, instant: datetime) -> None:
+    """Ask a schedule in all its ways about an instant and the slots around it."""
+    following, current = schedule.next(instant), schedule.newest(instant)
+    at = following.at.astimezone(UTC)
+    assert at > instant
+    assert schedule.newest(at) == following
+    assert schedule.newest(at - TICK) == current
+    assert schedule.previous(following) == current
+    assert schedule.next(at - TICK) == following
+    assert schedule.named(following.at) == following
+    assert schedule.named(at + TICK) is None
+    if current is not None:
+        assert current.at.astimezone(UTC) <= instant
+        assert schedule.next(current.at) == following
+        assert schedule.interval(current) == at - current.at.astimezone(UTC) > timedelta(0)
+        assert current.key != following.key
 
 
 def work_of(call: Callable[[], object]) -> int:

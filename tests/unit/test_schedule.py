@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from flask_cronlock.schedule import CronSchedule, EverySchedule, Schedule, Slot
-from tests.support.slots import at, work_of
+from tests.support.slots import at
 
 
 def next_slots(schedule: Schedule, after: str, count: int = 1) -> list[datetime]:
@@ -67,28 +67,13 @@ def test_the_last_day_of_a_month_is_l():
     ]
 
 
-@pytest.mark.parametrize(
-    ("expression", "after", "expected"),
-    [
-        ("0 0 29 2 *", "2024-02-29T00:00Z", "2028-02-29T00:00Z"),
-        ("0 0 29 2 *", "2096-03-01T00:00Z", "2104-02-29T00:00Z"),
-        ("0 0 29 2 */7", "2088-03-01T00:00Z", "2128-02-29T00:00Z"),  # a Sunday
-        ("* * 29 2 *", "2096-02-29T23:59Z", "2104-02-29T00:00Z"),
-    ],
-)
-def test_a_rare_date_is_found_across_centuries_without_a_long_search(expression, after, expected):
-    schedule = CronSchedule(expression, "UTC")
-    assert next_slots(schedule, after) == [at(expected)]
-    assert schedule.newest(at(expected) - timedelta(seconds=1)) == schedule.newest(at(after))
-    assert work_of(lambda: CronSchedule(expression, "UTC").next(at(after))) < 50_000
-    assert work_of(lambda: CronSchedule(expression, "UTC").newest(at(after))) < 50_000
-
-
-@pytest.mark.parametrize("expression", ["* * * * *", "* * 30 12 *", "0-59 0-23 30 12 *"])
-def test_a_whole_day_of_missing_minutes_is_passed_without_a_walk(expression):
-    schedule = CronSchedule(expression, "Pacific/Apia")  # There was no 30 December 2011.
-    assert work_of(lambda: schedule.next(at("2011-12-30T09:59:30Z"))) < 50_000
-    assert work_of(lambda: schedule.newest(at("2011-12-31T12:00Z"))) < 50_000
+def test_a_day_begins_by_the_clock_of_the_schedules_zone():
+    schedule = CronSchedule("0 5 * * *", "Asia/Kathmandu")
+    slot = schedule.newest(at("2024-05-01T23:15:02Z"))
+    assert slot.key == "2024-05-02T05:00"
+    assert slot.at == at("2024-05-01T23:15Z")
+    assert schedule.newest(at("2024-05-02T00:10Z")) == slot  # The date in UTC is another by then.
+    assert schedule.newest(at("2024-05-01T23:14:59Z")).key == "2024-05-01T05:00"
 
 
 # --- slots and their names -----------------------------------------------------------------------

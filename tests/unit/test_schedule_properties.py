@@ -11,7 +11,8 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from flask_cronlock.exceptions import ScheduleError
-from flask_cronlock.schedule import CronSchedule, EverySchedule, Schedule
+from flask_cronlock.schedule import CronSchedule, EverySchedule
+from tests.support.slots import assert_they_agree
 
 ZONES = [
     "UTC",
@@ -30,7 +31,7 @@ ZONES = [
     "Europe/Dublin",
     "Pacific/Apia",
 ]
-TICK, MINUTE, DAY = timedelta(microseconds=1), timedelta(minutes=1), timedelta(days=1)
+MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
 START, END = datetime(1970, 1, 5, tzinfo=UTC), datetime(2040, 1, 1, tzinfo=UTC)
 
 calm = settings(
@@ -133,7 +134,7 @@ def test_newest_next_previous_and_named_agree(zone_and_instant, expression):
         schedule = CronSchedule(expression, zone)
     except ScheduleError:  # A fifth Tuesday on the 1st, 11th or 21st never comes.
         assume(False)
-    _assert_they_agree(schedule, instant)
+    assert_they_agree(schedule, instant)
     slot = schedule.next(instant)
     assert slot.at.tzinfo is ZoneInfo(zone)
     assert slot.at.astimezone(UTC).astimezone(slot.at.tzinfo).fold == slot.at.fold
@@ -144,25 +145,8 @@ def test_newest_next_previous_and_named_agree(zone_and_instant, expression):
 def test_every_agrees_with_itself(zone_and_instant, seconds):
     zone, instant = zone_and_instant
     schedule = EverySchedule(timedelta(seconds=seconds))
-    _assert_they_agree(schedule, instant)
+    assert_they_agree(schedule, instant)
     assert schedule.next(instant.astimezone(ZoneInfo(zone))) == schedule.next(instant)
-
-
-def _assert_they_agree(schedule: Schedule, instant: datetime) -> None:
-    following, current = schedule.next(instant), schedule.newest(instant)
-    at = following.at.astimezone(UTC)
-    assert at > instant
-    assert schedule.newest(at) == following
-    assert schedule.newest(at - TICK) == current
-    assert schedule.previous(following) == current
-    assert schedule.next(at - TICK) == following
-    assert schedule.named(following.at) == following
-    assert schedule.named(at + TICK) is None
-    if current is not None:
-        assert current.at.astimezone(UTC) <= instant
-        assert schedule.next(current.at) == following
-        assert schedule.interval(current) == at - current.at.astimezone(UTC) > timedelta(0)
-        assert current.key != following.key
 
 
 @calm

@@ -34,6 +34,24 @@ def test_a_date_that_never_comes_is_refused_without_a_search(expression):
     assert work_of(lambda: CronSchedule(expression, "UTC")) < 50_000
 
 
+@pytest.mark.parametrize(
+    ("expression", "zone"),
+    [
+        ("*/15 2 * 3 7L", "Europe/Berlin"),
+        ("* 2 * 3 SUN#2", "America/New_York"),
+        ("*/10 0 * 4 5L", "Africa/Cairo"),
+    ],
+)
+def test_times_that_the_clock_always_jumps_over_are_refused_without_a_search(expression, zone):
+    cure = f"names only times that the clock of {zone} jumps over; correct its hour or its date"
+    with pytest.raises(ScheduleError) as refused:
+        CronSchedule(expression, zone)
+    assert f"{expression!r} {cure}" in str(refused.value)
+    assert work_of(lambda: CronSchedule(expression, zone)) < 50_000
+    assert CronSchedule(expression, "UTC").next(at("2026-01-01T00:00Z"))
+    assert CronSchedule(expression.replace("*", "0", 1), zone).next(at("2026-01-01T00:00Z"))
+
+
 @pytest.mark.parametrize("expression", ["0 0 7 * * *", "*/30 * * * * *", "0 0 1 1 * 2026"])
 def test_six_fields_are_refused_with_the_cure(expression):
     with pytest.raises(ScheduleError, match=r"has 6 fields; write five: minute .* every='30s'"):
