@@ -20,3 +20,15 @@ def post_fork(server: Any, worker: Any) -> None:
     with app.app_context():
         for engine in app.extensions["sqlalchemy"].engines.values():
             engine.dispose(close=False)
+
+
+def post_worker_init(worker: Any) -> None:
+    """Start a clock in each worker if `CLOCK=1` asks for it.
+
+    Here and not in the factory, so that no command, test or parent of workers gets one.
+    """
+    from sample_app.config import clock_wanted
+    from sample_app.extensions import cron
+
+    if clock_wanted():
+        cron.start_clock(worker.app.wsgi())

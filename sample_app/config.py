@@ -1,10 +1,12 @@
-"""Configuration: the database from `DATABASE_URL`, secrets from the environment only."""
+"""Configuration, from the environment: the database, the clock, the digest's times."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
 from typing import Any
+
+YES = ("1", "true", "yes", "on")
 
 
 def settings(overrides: Mapping[str, Any]) -> dict[str, Any]:
@@ -22,9 +24,24 @@ def settings(overrides: Mapping[str, Any]) -> dict[str, Any]:
     return chosen
 
 
+def clock_wanted() -> bool:
+    """Tell whether `CLOCK=1` asks for a clock in each worker of the web server."""
+    return variable("CLOCK").lower() in YES
+
+
+def digest_every() -> str | None:
+    """Return the interval `DIGEST_EVERY`, such as `5s`, if the digest is to have one."""
+    return variable("DIGEST_EVERY") or None
+
+
+def variable(name: str) -> str:
+    """Return the environment's `name`, empty if it is not set."""
+    return os.environ.get(name, "").strip()
+
+
 def database_url() -> str:
     """Return `DATABASE_URL` for psycopg 3, or the URL of a local PostgreSQL started on demand."""
-    if url := os.environ.get("DATABASE_URL", "").strip():
+    if url := variable("DATABASE_URL"):
         return normalise(url)
     from . import embedded
 

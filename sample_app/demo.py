@@ -1,4 +1,4 @@
-"""Two instances, twenty simultaneous hits, one digest each: `python -m sample_app.demo`."""
+"""Two instances, twenty simultaneous hits, one digest each; with `--clock` no hit at all."""
 
 from __future__ import annotations
 
@@ -17,14 +17,11 @@ from typing import Any
 
 from flask import Flask
 
-from . import create_app, embedded, outbox
+from . import demo_clock, embedded, outbox
+from .demo_stage import say, start_both, with_subscribers
 from .extensions import db
-from .instance import Instance, NotReady, running
-from .seed import seed
+from .instance import Instance, NotReady
 
-SUBSCRIBERS = 1_000
-UNSUBSCRIBED = 25
-WORKERS = 2
 HITS = 20
 PATH = "/api/cron/daily-digest"
 
@@ -57,14 +54,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description="Show a job that runs once, on a PostgreSQL of the demo's own.",
     )
     parser.add_argument("--once", action="store_true", help="end instead of keeping on running")
-    once = parser.parse_args(arguments).once
+    parser.add_argument("--clock", action="store_true", help="no hits: a clock in each instance")
+    chosen = parser.parse_args(arguments)
+    tell = demo_clock.demonstrate if chosen.clock else demonstrate
     for ending in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(ending, leave)
     # A shell that starts the demo in the background has it ignore Ctrl-C.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with embedded.temporary() as server:
-            return demonstrate(server.url(), once)
+            return tell(server.url(), chosen.once)
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
     except embedded.EmbeddedError as error:
@@ -83,19 +82,10 @@ def leave(number: int, frame: FrameType | None) -> None:
 
 def demonstrate(url: str, once: bool) -> int:
     """Tell the story on the empty database at `url`; return the exit status."""
+    app = with_subscribers(url)
     secret = secrets.token_urlsafe(32)
-    app = create_app({"SQLALCHEMY_DATABASE_URI": url, "CRONLOCK_SECRET": secret})
-    say(f"{SUBSCRIBERS:,} subscribers with posts, on a PostgreSQL of this demo's own")
-    fill(app)
     with ExitStack() as stack:
-        settings = {"DATABASE_URL": url, "CRON_SECRET": secret}
-        instances = [
-            stack.enter_context(running(name, WORKERS, settings)) for name in ("web.1", "web.2")
-        ]
-        for instance in instances:
-            instance.wait_until_ready()
-            say(f"  {instance.name}  {instance.url}  {WORKERS} workers")
-
+        instances = start_both(stack, {"DATABASE_URL": url, "CRON_SECRET": secret})
         say(f"\n{HITS} simultaneous hits: POST {PATH}")
         table(hit_together([instances[n % len(instances)] for n in range(HITS)], secret))
         say("\nA late duplicate")
@@ -105,15 +95,6 @@ def demonstrate(url: str, once: bool) -> int:
         if not once:
             stay(instances, secret)
     return status
-
-
-def fill(app: Flask) -> None:
-    """Create the tables and the users."""
-    with app.app_context():
-        db.create_all()
-        seed(db.session(), SUBSCRIBERS, UNSUBSCRIBED)
-        db.session.commit()
-        db.engine.dispose()
 
 
 def hit_together(targets: Sequence[Instance], secret: str) -> list[Answer]:
@@ -172,11 +153,6 @@ def table(answers: Sequence[Answer], first: int = 1) -> None:
     say("  hit  to     status  answer")
     for number, answer in enumerate(answers, first):
         say(f"  {number:>3}  {answer.instance}  {answer.status:<6}  {answer}")
-
-
-def say(line: str = "") -> None:
-    """Print a line at once, also into a pipe."""
-    print(line, flush=True)
 
 
 if __name__ == "__main__":

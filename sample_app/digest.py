@@ -1,4 +1,4 @@
-"""The job: every morning one digest for each subscriber."""
+"""The job: one digest for each subscriber, every morning or as `DIGEST_EVERY` says."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 
 from flask_cronlock import Run
 
+from .config import digest_every
 from .extensions import cron
 from .models import Outbox, Post, User
 
@@ -17,7 +18,18 @@ ZONE = "Europe/Berlin"
 USERS_PER_STATEMENT = 5_000
 
 
-@cron.job("daily-digest", schedule="0 7 * * *", tz=ZONE, timeout="60s")
+def times(every: str | None) -> dict[str, Any]:
+    """Return when the digest is due: in the morning, or `every` so often.
+
+    Of mornings that were missed only the last one is made up for; of an interval, set to see that
+    no slot is lost, all.
+    """
+    if every:
+        return {"every": every, "catch_up": "all"}
+    return {"schedule": "0 7 * * *", "tz": ZONE}
+
+
+@cron.job("daily-digest", timeout="60s", **times(digest_every()))
 def daily_digest(run: Run) -> int:
     """Write one digest for each subscriber who has none for this slot; return how many."""
     assert run.slot, "a job with a schedule always has a slot"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import signal
 import socket
 import subprocess
 import sys
@@ -21,7 +22,15 @@ HOST = "127.0.0.1"
 READY_SECONDS = 30.0
 REQUEST_SECONDS = 90.0
 # Settings of the surrounding shell that would make this another instance than the one described.
-FOREIGN = ("CRONLOCK_INSTANCE", "GUNICORN_CMD_ARGS", "PORT", "WEB_CONCURRENCY")
+FOREIGN = (
+    "CLOCK",
+    "CRONLOCK_INSTANCE",
+    "CRON_SECRET",
+    "DIGEST_EVERY",
+    "GUNICORN_CMD_ARGS",
+    "PORT",
+    "WEB_CONCURRENCY",
+)
 
 
 class NotReady(RuntimeError):
@@ -60,9 +69,17 @@ class Instance:
             if self.is_ready():
                 return
             time.sleep(0.1)
+        raise NotReady(f"{self.name} did not become ready:\n{self.read_log()}")
+
+    def read_log(self) -> str:
+        """Return what it printed so far."""
         self.log.seek(0)
-        log = self.log.read().decode(errors="replace")
-        raise NotReady(f"{self.name} did not become ready:\n{log}")
+        return self.log.read().decode(errors="replace")
+
+    def kill(self) -> None:
+        """Kill all its processes at once, as a machine does that fails."""
+        self.process.send_signal(signal.SIGUSR1)
+        self.process.wait()
 
     def is_ready(self) -> bool:
         try:

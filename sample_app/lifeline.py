@@ -1,7 +1,8 @@
 """Run a command for as long as stdin stays open: `python -m sample_app.lifeline COMMAND …`.
 
 Stdin is a pipe whose other end only the starter holds. The kernel closes it however the starter
-ends, SIGKILL included, so the command never outlives it.
+ends, SIGKILL included, so the command never outlives it. SIGUSR1 kills the command at once, with
+all that it started.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ def main(command: list[str]) -> int:
     child = subprocess.Popen(
         command, stdin=subprocess.DEVNULL, close_fds=False, start_new_session=True
     )
+    signal.signal(signal.SIGUSR1, lambda *_: kill(child))
     try:
         while child.poll() is None and not starter_is_gone():
             pass
@@ -44,8 +46,14 @@ def stop(child: subprocess.Popen[bytes]) -> None:
     try:
         child.wait(GRACE_SECONDS)
     except subprocess.TimeoutExpired:
-        os.killpg(child.pid, signal.SIGKILL)
+        kill(child)
         child.wait()
+
+
+def kill(child: subprocess.Popen[bytes]) -> None:
+    """Kill the command's process group, the command being one that nobody has waited for yet."""
+    if child.returncode is None:
+        os.killpg(child.pid, signal.SIGKILL)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError, ProgrammingError
 
 from . import outbox
+from .config import digest_every
 from .digest import ZONE
 from .extensions import db
 
@@ -29,7 +30,14 @@ def index() -> str:
     digests = outbox.newest(db.session(), before, PAGE)
     older = digests[-1].id if len(digests) == PAGE else None
     slots = outbox.per_slot(db.session(), SLOTS)
-    return render_template("outbox.html", digests=digests, slots=slots, older=older, before=before)
+    return render_template(
+        "outbox.html",
+        every=digest_every(),
+        digests=digests,
+        slots=slots,
+        older=older,
+        before=before,
+    )
 
 
 @blueprint.get("/healthz")

@@ -2,124 +2,21 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import signal
-import subprocess
-import sys
-import tempfile
-import threading
-import time
 import urllib.request
-import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
 import pytest
 
 from sample_app.demo import verdict
 
-ROOT = Path(__file__).resolve().parents[2]
-PATIENCE = 90.0
-GONE_WITHIN = 30.0
-MARKER = "DEMO_TEST_MARKER"
-READY = "Ctrl-C ends everything"
-
-needs_proc = pytest.mark.skipif(
-    not Path("/proc/self/environ").exists(), reason="needs /proc to see what is left behind"
-)
-
-
-@dataclass
-class Demo:
-    """A started demo. What it starts inherits `marker`, or has its files in `temp`."""
-
-    process: subprocess.Popen[str]
-    marker: bytes
-    temp: Path
-
-    @property
-    def output(self) -> IO[str]:
-        assert self.process.stdout
-        return self.process.stdout
-
-    def read_until(self, words: str) -> str:
-        """Return what it printed up to and including the line with these words."""
-        lines: list[str] = []
-        for line in self.output:
-            lines.append(line)
-            if words in line:
-                return "".join(lines)
-        pytest.fail(f"the demo ended before {words!r}:\n{''.join(lines)}")
-
-    def ends(self) -> int:
-        """Return its exit status once every process and every file of it is gone."""
-        status = self.process.wait()
-        deadline = time.monotonic() + GONE_WITHIN
-        while left := [*self.processes(), *self.temp.iterdir()]:
-            assert time.monotonic() < deadline, f"left behind: {left}"
-            time.sleep(0.05)
-        return status
-
-    def processes(self) -> list[str]:
-        """Return the command lines of the processes that belong to it."""
-        return [
-            (process / "cmdline").read_text().replace("\0", " ")
-            for process in Path("/proc").glob("[0-9]*")
-            if self.owns(process)
-        ]
-
-    def owns(self, process: Path) -> bool:
-        try:
-            inherited = self.marker in (process / "environ").read_bytes()
-            return inherited or (process / "cwd").readlink().is_relative_to(self.temp)
-        except OSError:
-            return False
-
-
-@contextmanager
-def started(*arguments: str, checkout: Path = ROOT) -> Iterator[Demo]:
-    marker = uuid.uuid4().hex
-    # Like /tmp, unlike pytest's: what root starts runs as another account and cleans up as such.
-    temp = Path(tempfile.mkdtemp(prefix="demo-", dir="/tmp"))
-    temp.chmod(0o1777)
-    # Where the tests run in a shell's background SIGINT is ignored, by what they start as well.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    environment = {**os.environ, MARKER: marker, "TMPDIR": str(temp), "PYTHONPATH": str(checkout)}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "sample_app.demo", *arguments],
-        cwd=temp,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
-    impatience = threading.Timer(PATIENCE, process.kill)
-    impatience.start()
-    try:
-        with process:
-            yield Demo(process, marker.encode(), temp)
-            process.kill()
-    finally:
-        impatience.cancel()
-        shutil.rmtree(temp, ignore_errors=True)
+from ..support.demos import READY, copy_checkout, edit, needs_proc, started
 
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    """Return a checkout of our own, in a path with spaces."""
-    checkout = tmp_path / "a check out"
-    ignored = shutil.ignore_patterns("__pycache__")
-    for package in ("flask_cronlock", "sample_app"):
-        shutil.copytree(ROOT / package, checkout / package, ignore=ignored)
-    for file in ("wsgi.py", "Procfile", "gunicorn.conf.py"):
-        shutil.copy(ROOT / file, checkout)
-    return checkout
+    return copy_checkout(tmp_path)
 
 
 @needs_proc
@@ -191,18 +88,14 @@ def test_nothing_is_left_behind_by_a_demo_that_was_still_starting(
 
 @needs_proc
 def test_a_job_that_mails_twice_is_shown_as_such(copy: Path) -> None:
-    digest = copy / "sample_app" / "digest.py"
-    broken = digest.read_text()
-    for sound, faulty in (
+    edit(
+        copy / "sample_app" / "digest.py",
         ("User.last_digest_at < slot", "User.last_digest_at <= slot"),
         (
             "    return write_digests(",
             "    write_digests(run.session, run.slot)\n    return write_digests(",
         ),
-    ):
-        assert sound in broken
-        broken = broken.replace(sound, faulty)
-    digest.write_text(broken)
+    )
     with started("--once", checkout=copy) as demo:
         shown = demo.output.read()
         assert demo.ends() == 1, shown

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import runpy
+import threading
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
@@ -17,7 +18,7 @@ from sqlalchemy import select, text
 
 from sample_app import create_app
 from sample_app.digest import ZONE, write_digests
-from sample_app.extensions import db
+from sample_app.extensions import cron, db
 
 from ..support.databases import Database
 
@@ -62,6 +63,17 @@ def test_the_page_counts_the_digests_of_a_slot_in_local_time(
     page = client.get("/").text
     assert "Sun 25 Oct 2026, 07:00" in page
     assert "1 ✓" in page
+
+
+@pytest.mark.parametrize(
+    ("every", "words"),
+    [("", "One digest a day for each subscriber, at 07:00 in Berlin."), ("5s", "every 5s for")],
+)
+def test_the_page_tells_when_the_digest_is_due(
+    client: FlaskClient, monkeypatch: pytest.MonkeyPatch, every: str, words: str
+) -> None:
+    monkeypatch.setenv("DIGEST_EVERY", every)
+    assert words in client.get("/").text
 
 
 def test_a_digest_written_twice_is_shown(app: Flask, client: FlaskClient) -> None:
@@ -129,3 +141,18 @@ def test_a_preloaded_worker_leaves_the_inherited_connection_alone(
     assert driver is not None
     assert database.value("SELECT count(*) FROM pg_stat_activity WHERE pid = %s", inherited) == 1
     driver.close()
+
+
+@pytest.mark.parametrize(("wanted", "clocks"), [("", 0), ("1", 1)])
+@pytest.mark.usefixtures("client")
+def test_a_worker_has_a_clock_only_where_it_is_asked_for(
+    app: Flask, monkeypatch: pytest.MonkeyPatch, wanted: str, clocks: int
+) -> None:
+    monkeypatch.setenv("CLOCK", wanted)
+    hook = runpy.run_path(str(ROOT / "gunicorn.conf.py"))["post_worker_init"]
+    hook(SimpleNamespace(app=SimpleNamespace(wsgi=lambda: app)))
+    names = [thread.name for thread in threading.enumerate()]
+    clock = cron.start_clock(app)
+    assert clock is not None
+    clock.stop()
+    assert names.count("cronlock-clock") == clocks

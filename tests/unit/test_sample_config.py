@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from sample_app import embedded
-from sample_app.config import normalise, settings
+from sample_app.config import clock_wanted, digest_every, normalise, settings
+from sample_app.digest import ZONE, times
 
 REST = "user:p%40ss@db.example.com:5432/app?sslmode=require"
 
@@ -46,3 +47,28 @@ def test_statements_are_never_prepared_and_no_secret_is_set() -> None:
     chosen = settings({"SQLALCHEMY_DATABASE_URI": "postgresql+psycopg:///given"})
     assert chosen["SQLALCHEMY_ENGINE_OPTIONS"]["connect_args"] == {"prepare_threshold": None}
     assert not [key for key in chosen if "SECRET" in key]
+
+
+@pytest.mark.parametrize(("value", "every"), [("5s", "5s"), (" 15m ", "15m"), ("", None)])
+def test_the_digests_interval_comes_from_the_environment(
+    monkeypatch: pytest.MonkeyPatch, value: str, every: str | None
+) -> None:
+    monkeypatch.setenv("DIGEST_EVERY", value)
+    assert digest_every() == every
+
+
+def test_the_digest_is_due_in_the_morning_unless_there_is_an_interval() -> None:
+    assert times(None) == {"schedule": "0 7 * * *", "tz": ZONE}
+    assert times("5s") == {"every": "5s", "catch_up": "all"}
+
+
+@pytest.mark.parametrize(
+    ("value", "wanted"), [("1", True), ("true", True), ("0", False), ("", False), (None, False)]
+)
+def test_a_clock_inside_the_web_server_is_opted_into(
+    monkeypatch: pytest.MonkeyPatch, value: str | None, wanted: bool
+) -> None:
+    monkeypatch.delenv("CLOCK", raising=False)
+    if value is not None:
+        monkeypatch.setenv("CLOCK", value)
+    assert clock_wanted() is wanted
