@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from itertools import takewhile
 
 from .jobs import CatchUp, Job
 from .schedule import Schedule, Slot
@@ -22,17 +23,16 @@ def is_too_late(job: Job, schedule: Schedule, slot: Slot, clock: datetime) -> bo
     It is over ``max_lateness`` after its time, else when the next one begins. Where every slot is
     caught up, it is over once ``max_catch_up`` newer ones have begun.
     """
-    if job.max_lateness is not None and clock - slot.at.astimezone(UTC) > job.max_lateness:
+    at = slot.at.astimezone(UTC)
+    if job.max_lateness is not None and clock - at > job.max_lateness:
         return True
     if job.catch_up is CatchUp.ALL:
-        return slot.at.astimezone(UTC) < oldest_of(schedule, clock, job.max_catch_up)
+        newer = takewhile(
+            lambda other: other.at.astimezone(UTC) > at,
+            newest_first(schedule, schedule.newest(clock), job.max_catch_up),
+        )
+        return sum(1 for _ in newer) == job.max_catch_up
     return job.max_lateness is None and schedule.next(slot.at).at.astimezone(UTC) <= clock
-
-
-def oldest_of(schedule: Schedule, clock: datetime, count: int) -> datetime:
-    """Return the time of the oldest among the newest *count* slots."""
-    slots = list(newest_first(schedule, schedule.newest(clock), count))
-    return slots[-1].at.astimezone(UTC) if slots else clock
 
 
 def newest_first(schedule: Schedule, slot: Slot | None, count: int) -> Iterator[Slot]:
@@ -64,13 +64,18 @@ def slots_due(
 def slots_missed(
     job: Job, schedule: Schedule, slot: Slot, clock: datetime, since: datetime
 ) -> list[Slot]:
-    """Return the slots between *since* and *slot* that nobody will run any more, newest first."""
+    """Return the slots between *since* and *slot* that no run of their own is due for, newest
+    first; at most :data:`MOST_MISSED`."""
+    if job.catch_up is not CatchUp.ALL:
+        earlier = newest_first(schedule, schedule.previous(slot), MOST_MISSED)
+        return list(takewhile(lambda other: other.at.astimezone(UTC) > since, earlier))
     missed: list[Slot] = []
-    still_due = job.max_catch_up if job.catch_up is CatchUp.ALL else 0
-    end = oldest_of(schedule, clock, still_due) if still_due else slot.at.astimezone(UTC)
-    for earlier in newest_first(schedule, schedule.previous(slot), MOST_MISSED + still_due):
-        if earlier.at.astimezone(UTC) <= since:
+    all_slots = newest_first(schedule, schedule.newest(clock), job.max_catch_up + MOST_MISSED)
+    for place, other in enumerate(all_slots):
+        at = other.at.astimezone(UTC)
+        if at <= since:
             break
-        if earlier.at.astimezone(UTC) < end:
-            missed.append(earlier)
+        too_late = job.max_lateness is not None and clock - at > job.max_lateness
+        if at < slot.at.astimezone(UTC) and (too_late or place >= job.max_catch_up):
+            missed.append(other)
     return missed[:MOST_MISSED]

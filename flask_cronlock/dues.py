@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from sqlalchemy import ARRAY, Text, and_, bindparam, func, or_, select, true
@@ -62,10 +62,12 @@ class Dues:
         mine = and_(job.namespace == self._namespace, job.job == func.any(list(schedules)))
         rows = tx.execute(select(job.job, job.schedule, job.known_since).where(mine))
         same = [row for row in rows if row.schedule == schedules[row.job]]
-        return {row.job: row.known_since for row in same if row.known_since is not None}
+        return {row.job: row.known_since.astimezone(UTC) for row in same if row.known_since}
 
     def ask(self, tx: GuardedTransaction, slots: Sequence[tuple[str, Slot]]) -> list[Due]:
         """Return what the ledger says of *slots*, each given with its job's identity, in order."""
+        if not slots:
+            return []
         rows = tx.execute(
             self._ask,
             {
@@ -156,4 +158,4 @@ class Dues:
 def _retry_in(attempts: int, last: datetime | None, clock: datetime) -> timedelta:
     if last is None:
         return timedelta()
-    return last + RETRY_AFTER[min(attempts, len(RETRY_AFTER)) - 1] - clock
+    return last.astimezone(UTC) + RETRY_AFTER[min(attempts, len(RETRY_AFTER)) - 1] - clock

@@ -36,7 +36,7 @@ WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1
 """
 HOLDER_OF_KEY = text(f"""
 SELECT h.*, NULL AS name FROM ({_HOLDERS}) AS h
-WHERE h.key = hashtextextended(CAST(:key AS text), 0)
+WHERE h.key = hashtextextended(CAST(:key AS text), 0) AND h.pid IS DISTINCT FROM pg_backend_pid()
 """)
 ALL_HOLDERS = text(f"""
 SELECT h.*, known.name
@@ -94,13 +94,16 @@ def _holder_of(row: Row[Any]) -> Holder:
     if found := _OURS.fullmatch(name):
         who, since = found[3], datetime.fromtimestamp(int(found[1]) / 1000, UTC)
         deadline = since + timedelta(milliseconds=int(found[2]))
-    return Holder(row.pid, name, who, row.state, since, deadline, row.seen_at, row.key, row.name)
+    # In UTC: a difference of two times of one zone leaves out the hour that its clock repeats.
+    seen_at = row.seen_at.astimezone(UTC)
+    return Holder(row.pid, name, who, row.state, since, deadline, seen_at, row.key, row.name)
 
 
 def find_holder(tx: GuardedTransaction, key_text: str) -> Holder | None:
-    """Return who holds the lock; ``None`` when it was freed in the meantime.
+    """Return who else holds the lock; ``None`` when it was freed in the meantime.
 
-    A statement of its own: planning it costs the server much, and only the loser asks.
+    A run that did not get all of its job's locks holds some of them itself. A statement of its
+    own: planning it costs the server much, and only the loser asks.
     """
     row = tx.execute(HOLDER_OF_KEY, {"key": key_text}).first()
     return _holder_of(row) if row else None

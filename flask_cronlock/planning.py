@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from .catchup import is_too_late, slots_missed
 from .config import Config
@@ -81,7 +81,7 @@ class Plan:
         before = schedule.previous(slot)
         if last_ran is not None and not self._runs_alone(schedule, before, run.started_at):
             run.previous_slot = last_ran.astimezone(slot.at.tzinfo)
-        counted = [moment for moment in (last_ran, since) if moment is not None]
+        counted = [moment.astimezone(UTC) for moment in (last_ran, since) if moment is not None]
         if self.force or not counted:
             return []
         return slots_missed(self.job, schedule, slot, run.started_at, max(counted))

@@ -81,8 +81,7 @@ def _attempt(state: AppState, plan: Plan, reports: Reports) -> Outcome:
             finished_at = state.ledger.finish(tx, run, told)
             # 9
             tx.commit()
-            took = finished_at - run.started_at
-            return Ran(value, **run.about, run_id=run.id, duration=took)
+            return Ran(value, **run.about, run_id=run.id, duration=finished_at - run.started_at)
     # 10
     except BaseException as error:
         if run is None or not tx.claimed:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import psycopg
@@ -100,7 +100,8 @@ class GuardedTransaction:
         if row.read_only:
             raise NotPrimary
         self.stamp = injected_now(self.engine)
-        self.clock, self.began, self.pid = self.stamp or row.clock, row.began, row.pid
+        self.clock = (self.stamp or row.clock).astimezone(UTC)
+        self.began, self.pid = row.began, row.pid
         self.lock_timeout, self._server_limits_whole = row.lock_timeout, row.whole
 
     @property

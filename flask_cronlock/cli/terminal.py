@@ -11,7 +11,7 @@ import click
 from sqlalchemy.exc import SQLAlchemyError
 
 from ..exceptions import CronLockError, RefusedRun
-from ..sqlerrors import driver_error
+from ..sqlerrors import as_unavailable, driver_error
 from ..texts import error_text
 
 LAST_YEAR = 9000
@@ -62,6 +62,7 @@ def _words(error: Exception, secrets: Iterable[bytes]) -> str:
     said = driver_error(error)
     if said is None:
         return error_text(error, secrets)
+    error = as_unavailable(error) or error
     if isinstance(error, CronLockError):
         return f"{error_text(error, secrets)} ({error_text(said, secrets)})"
     return error_text(said, secrets)

@@ -51,16 +51,18 @@ def unreachable(database: Database) -> Iterator[World]:
         yield with_jobs(world)
 
 
-def test_list_shows_schedule_next_slot_and_timeout(world: World) -> None:
-    result = cron(world, "list", "--at", "2026-10-24T12:00:00+02:00")
+def test_list_shows_schedule_catch_up_timeout_and_next_slot(world: World) -> None:
+    result = cron(world, "list")
     assert result.exit_code == 0
     heads, digest, failing, warm_cache = result.stdout.splitlines()
-    assert heads.split() == ["JOB", "SCHEDULE", "NEWEST", "SLOT", "NEXT", "SLOT", "TIMEOUT"]
-    assert "0 7 * * * Europe/Berlin" in digest
-    assert "2026-10-24T07:00:00+02:00  2026-10-25T07:00:00+01:00" in digest
-    assert digest.endswith("90s")
+    assert heads.split("  ")[0] == "JOB"
+    assert "CATCH UP  TIMEOUT  NEWEST SLOT" in heads
+    assert heads.endswith("NEXT SLOT")
+    assert "0 7 * * * Europe/Berlin           latest    90s      20" in digest
+    newest, coming = (datetime.fromisoformat(word) for word in digest.split()[-2:])
+    assert newest <= datetime.now(UTC) < coming
     assert "every 15m" in failing
-    assert "none: kept from overlapping only" in warm_cache
+    assert "none: kept from overlapping only  -         1m       -" in warm_cache
 
 
 def test_list_as_json_has_the_slots_to_come(world: World) -> None:
@@ -146,6 +148,8 @@ def test_run_with_a_slot_runs_that_slot(world: World) -> None:
         (["run", "warm-cache", "--slot", "2020-01-01T07:00:00Z"], "has no schedule"),
         (["run"], "Missing argument"),
         (["list", "--at", "monday"], "write it as"),
+        (["list", "--at", "2026-10-25T00:00"], "add Z for UTC"),
+        (["list", "--at", "9999-01-01T00:00Z"], "too far ahead"),
     ],
 )
 def test_a_wrong_use_exits_with_2_and_names_the_cure(

@@ -13,6 +13,7 @@ from flask_sqlalchemy import SQLAlchemy
 
 from flask_cronlock import CronLock, Run
 from flask_cronlock.exceptions import RegistrationError, UnknownJob
+from flask_cronlock.jobs import CatchUp
 
 LONGEST = 63
 
@@ -140,6 +141,20 @@ def test_what_cannot_be_a_job_is_refused_by_name(cron: CronLock, function: Any, 
         ({"every": "1h", "timeout": "soon"}, "timeout='soon'"),
         ({"every": "1h", "timeout": "25d"}, "24 days"),
         ({"every": "1h", "max_lateness": -1}, "max_lateness=-1"),
+        ({"catch_up": "all"}, "catch_up= needs a schedule= or every="),
+        ({"catch_up": "none"}, "catch_up= needs a schedule= or every="),
+        ({"max_catch_up": 5}, "max_catch_up= needs a schedule= or every="),
+        ({"every": "1h", "catch_up": "newest"}, "catch_up='newest': give latest, all or none"),
+        ({"every": "1h", "catch_up": "ALL"}, "give latest, all or none"),
+        ({"every": "1h", "catch_up": None}, "give latest, all or none"),
+        ({"every": "1h", "catch_up": True}, "give latest, all or none"),
+        ({"every": "1h", "catch_up": ["all"]}, "give latest, all or none"),
+        ({"every": "1h", "max_catch_up": 5}, 'max_catch_up= goes with catch_up="all"'),
+        ({"every": "1h", "catch_up": "none", "max_catch_up": 5}, 'goes with catch_up="all"'),
+        *(
+            ({"every": "1h", "catch_up": "all", "max_catch_up": most}, "give 1 to 10000")
+            for most in (0, -1, 10_001, 1.5, "5", True)
+        ),
     ],
 )
 def test_bad_arguments_are_refused_by_the_jobs_name(
@@ -148,6 +163,25 @@ def test_bad_arguments_are_refused_by_the_jobs_name(
     with pytest.raises(RegistrationError, match=f"^Job 'digest': .*{cure}"):
         cron.job("digest", **arguments)(nothing)
     assert "digest" not in cron.jobs
+
+
+@pytest.mark.parametrize(
+    ("arguments", "policy"),
+    [
+        ({}, (CatchUp.LATEST, 100)),
+        ({"catch_up": "latest"}, (CatchUp.LATEST, 100)),
+        ({"catch_up": "none"}, (CatchUp.NONE, 100)),
+        ({"catch_up": "all"}, (CatchUp.ALL, 100)),
+        ({"catch_up": "all", "max_catch_up": 1}, (CatchUp.ALL, 1)),
+        ({"catch_up": "all", "max_catch_up": 10_000}, (CatchUp.ALL, 10_000)),
+    ],
+)
+def test_what_becomes_of_missed_slots_is_the_latest_unless_said_otherwise(
+    cron: CronLock, arguments: dict[str, Any], policy: tuple[CatchUp, int]
+) -> None:
+    cron.job("digest", every="1h", **arguments)(nothing)
+    job = cron.jobs.get("digest")
+    assert (job.catch_up, job.max_catch_up) == policy
 
 
 def test_a_second_job_of_the_same_name_is_refused(cron: CronLock) -> None:
