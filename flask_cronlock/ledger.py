@@ -128,23 +128,27 @@ class Ledger:
     def finish(self, tx: GuardedTransaction, run: Run, value: str) -> datetime:
         """Write ``done``, or raise when this is no longer the transaction of the claim."""
         proof = {"run_id": run.id, "pid": tx.pid, "began": tx.began, "xid": tx.xid}
-        row = tx.execute(self._finish, {**proof, "result": value, "stamp": tx.stamp}).one_or_none()
+        row = tx.execute(
+            self._finish, {**proof, "result": value, "stamp": tx.stamp()}
+        ).one_or_none()
         if row is None:
             raise LockLost
         finished_at: datetime = row.finished_at
         return finished_at
 
-    def record_failure(self, tx: GuardedTransaction, run: Run, error: str) -> None:
+    def record_failure(
+        self, tx: GuardedTransaction, run: Run, error: str, stamp: datetime | None
+    ) -> None:
         """Record a failed attempt, unless its run is there after all.
 
         A claim that a raw COMMIT made visible becomes ``broken``.
         """
         same_run = self.run.c.id == run.id
-        if tx.execute(self._break.where(same_run), {"why": error, "stamp": tx.stamp}).rowcount:
+        if tx.execute(self._break.where(same_run), {"why": error, "stamp": stamp}).rowcount:
             return
         if tx.execute(select(self.run.c.id).where(same_run)).one_or_none() is None:
             values = {**_about(run), "finished_at": statements.STAMP, "error": error}
-            tx.execute(insert(self.attempt).values(values), {"stamp": tx.stamp})
+            tx.execute(insert(self.attempt).values(values), {"stamp": stamp})
 
     def mark_broken(self, tx: GuardedTransaction, run: Run) -> None:
         """Mark the slot's claim that a raw COMMIT left behind."""
@@ -153,7 +157,7 @@ class Ledger:
             self.run.c.job.in_(run.names),
             self.run.c.slot_key == run.slot_key,
         )
-        why = {"why": "a raw COMMIT, and no end", "stamp": tx.stamp}
+        why = {"why": "a raw COMMIT, and no end", "stamp": tx.stamp()}
         tx.execute(self._break.where(*same_slot), why)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from blinker import NamedSignal
@@ -59,7 +60,7 @@ class Reports:
             )
         tx.execute(ROLL_BACK)
 
-    def record(self, run: Run, failed: Failed) -> None:
+    def record(self, run: Run, failed: Failed, stamp: datetime | None) -> None:
         """Record a failed attempt in a transaction of its own.
 
         The run's connection is back in the pool by now, so that one is enough.
@@ -67,7 +68,7 @@ class Reports:
         try:
             engine = self.state.db.engine
             with GuardedTransaction(engine, SHORT_TIMEOUT, run.instance) as tx:
-                self.state.ledger.record_failure(tx, run, self._text(failed.error))
+                self.state.ledger.record_failure(tx, run, self._text(failed.error), stamp)
                 tx.commit()
         except Exception as error:
             logger.error(

@@ -90,7 +90,7 @@ def _attempt(state: AppState, plan: Plan, reports: Reports) -> Outcome:
             raise
         about = {**run.about, "run_id": run.id, "duration": tx.deadline.elapsed}
         failed = Failed(tx.explain(error), **about)
-        reports.record(run, failed)
+        reports.record(run, failed, tx.stamp())
         if isinstance(error, (KeyboardInterrupt, GeneratorExit)):
             raise
         return failed

@@ -20,7 +20,7 @@ from sqlalchemy import Connection, CursorResult, Engine, Executable, event, text
 
 from .borrowed import Borrowed, note_commit
 from .exceptions import JobTimeout, LockLost, NotPrimary, OutcomeUnknown, TransactionEnded
-from .injected import injected_now
+from .injected import clock_of
 from .limits import ARM, LOCK_WAIT, NAME_ROOM, Deadline, hold_deadline, milliseconds
 from .sqlerrors import as_unavailable, broke_connection, meaning
 
@@ -52,7 +52,7 @@ class GuardedTransaction:
         """Its id once it has claimed, or was proved: what the server knows a lost COMMIT by."""
         self.committed = self.guarding = False
         self._borrowed: Borrowed | None = None
-        self._process = os.getpid()
+        self._process, self.stamp = os.getpid(), clock_of(engine)
 
     def __enter__(self) -> GuardedTransaction:
         try:
@@ -99,8 +99,7 @@ class GuardedTransaction:
         row = self.execute(ARM, {**limits, "instance": self.instance[-NAME_ROOM:]}).one()
         if row.read_only:
             raise NotPrimary
-        self.stamp = injected_now(self.engine)
-        self.clock = (self.stamp or row.clock).astimezone(UTC)
+        self.clock = (self.stamp() or row.clock).astimezone(UTC)
         self.began, self.pid = row.began, row.pid
         self.lock_timeout, self._server_limits_whole = row.lock_timeout, row.whole
 
