@@ -37,7 +37,7 @@ class Entry:
     elsewhere: bool = False
     """Whether one of them was running elsewhere when last seen."""
     wait_until: float = 0
-    """By the process's own clock: nothing is tried before."""
+    """By the process's own clock: nothing is tried before, unless a new slot begins."""
 
     def read(self, clock: datetime) -> None:
         """Read the schedule on to *clock*."""
@@ -48,6 +48,8 @@ class Entry:
         if fresh:
             most = self.job.max_catch_up if self.job.catch_up is CatchUp.ALL else 1
             self.slots = [*self.slots, *fresh][-most:]
+            if not self.elsewhere:
+                self.wait_until = 0
         self.read_until = clock
         self.next_at = self.schedule.next(clock).at.astimezone(UTC)
 
@@ -95,7 +97,7 @@ class Agenda:
         """Return how long there is nothing to do, :attr:`clock` having been read at *read_at*."""
         idle = [entry for entry in self.entries if not entry.busy]
         waits = [entry.wait_until - now for entry in idle if entry.slots]
-        ahead = min([entry.next_at for entry in idle if not entry.slots], default=None)
+        ahead = min([entry.next_at for entry in idle], default=None)
         if ahead is not None:
             waits.append((ahead - self.clock).total_seconds() + read_at - now)
         return max(0.0, min(waits, default=float("inf")))

@@ -41,6 +41,7 @@ class BackgroundClock:
 
 
 _clocks: WeakKeyDictionary[Flask, BackgroundClock] = WeakKeyDictionary()
+_starting = threading.Lock()
 
 
 def start_clock(
@@ -54,9 +55,10 @@ def start_clock(
             extra={"action": "clock_not_started"},
         )
         return None
-    known = _clocks.get(app)
-    if known is None or not known.running:
-        known = _clocks[app] = BackgroundClock(Clock(app, state, workers, grace))
+    with _starting:
+        known = _clocks.get(app)
+        if known is None or not known.running:
+            known = _clocks[app] = BackgroundClock(Clock(app, state, workers, grace))
     return known
 
 

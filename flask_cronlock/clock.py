@@ -19,7 +19,7 @@ from .exceptions import CronLockError
 from .lookout import Firing, Lookout
 from .results import Outcome
 from .runner import run_job
-from .sqlerrors import as_unavailable
+from .sqlerrors import as_unavailable, driver_error
 from .state import AppState
 from .texts import error_text, loggable
 from .workers import Workers, count_workers
@@ -52,9 +52,10 @@ class Clock:
         workers = Workers(self._count)
         jobs = len(self._lookout.schedules)
         _log("clock_started", "The clock began: %d jobs with slots, %d workers.", jobs, self._count)
+        pause: float | None = 0.0
         if not self._state.config.enabled:
             _warn("clock_idle", "CRONLOCK_ENABLED is False, so the clock runs no job.")
-        pause = 0.0
+            pause = None
         while self._take_in(pause):
             pause = self._look(workers)
         if cut_off := workers.close(self.grace.total_seconds()):
@@ -66,8 +67,11 @@ class Clock:
         """Let :meth:`run` come to its end."""
         self._inbox.put(None)
 
-    def _take_in(self, pause: float) -> bool:
-        """Sleep for *pause* seconds or until a run ends; note what ended. ``False``: stop."""
+    def _take_in(self, pause: float | None) -> bool:
+        """Sleep for *pause* seconds (``None``: for good) or until a run ends; note what ended.
+
+        ``False``: stop.
+        """
         try:
             while (ended := self._inbox.get(timeout=pause)) is not None:
                 self._lookout.take_in(*ended, time.monotonic())
@@ -94,10 +98,9 @@ class Clock:
     def _wait_for_database(self, error: Exception) -> float:
         """Tell once that the clock cannot look, and return how long to wait."""
         if not self._failures:
-            known = as_unavailable(error) or isinstance(error, CronLockError)
-            shown, trace = (None, "") if known else loggable(error, self._state.config.secrets)
-            words = "The clock cannot look for slots, which wait: %s%s"
-            _warn("clock_waits", words, self._text(error), trace, exc_info=shown)
+            told, shown = self._told(error)
+            words = "The clock cannot look for slots, which wait: %s"
+            _warn("clock_waits", words, told, exc_info=shown)
         self._failures += 1
         return PAUSES[min(self._failures, len(PAUSES)) - 1]
 
@@ -115,15 +118,22 @@ class Clock:
             with self._app.app_context():
                 result = run_job(self._app, self._state, job, "clock", slot.at)
         except BaseException as error:
-            known = isinstance(error, CronLockError)
-            shown, trace = (None, "") if known else loggable(error, self._state.config.secrets)
-            words = "Job %s could not be begun by the clock: %s%s"
-            _warn("clock_failed", words, job.name, self._text(error), trace, exc_info=shown)
+            told, shown = self._told(error)
+            words = "Job %s could not be begun by the clock: %s"
+            _warn("clock_failed", words, job.name, told, exc_info=shown)
             result = error
         self._inbox.put((firing, result))
 
-    def _text(self, error: BaseException) -> str:
-        return error_text(error, self._state.config.secrets)
+    def _told(self, error: BaseException) -> tuple[str, BaseException | None]:
+        """Return the words for *error*, and itself where its traceback is of use."""
+        secrets = self._state.config.secrets
+        known = error if isinstance(error, CronLockError) else as_unavailable(error)
+        if known is None:
+            shown, trace = loggable(error, secrets)
+            return error_text(error, secrets) + trace, shown
+        said = driver_error(error)
+        more = f" ({error_text(said, secrets)})" if said else ""
+        return error_text(known, secrets) + more, None
 
 
 def _log(action: str, words: str, *about: object) -> None:

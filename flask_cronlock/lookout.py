@@ -21,7 +21,7 @@ from .transaction import GuardedTransaction
 LOOK = 30.0
 """Seconds after which a slot that cannot run yet is looked at again: its job may be paused."""
 RECHECK = 5.0
-"""Seconds after which a slot that is running elsewhere is looked at again."""
+"""Seconds after which a slot that runs elsewhere, or could not begin, is looked at again."""
 AGAIN = 1.0
 """Seconds after which what failed is tried again at the earliest."""
 
@@ -62,7 +62,7 @@ class Lookout:
         """Return what is to be fired; its entry is busy until it is handed to :meth:`take_in`."""
         instance = with_pid(self._state.config.instance)
         with GuardedTransaction(self._engine, SHORT_TIMEOUT, instance) as tx:
-            agenda = self._agenda = self._read(tx)
+            agenda = self._read(tx)
             self._read_at = now
             entries = self._not_elsewhere(tx, agenda.open_at(now), now)
             asked = [(entry, slot) for entry in entries for slot in entry.slots]
@@ -71,6 +71,7 @@ class Lookout:
             for (entry, slot), due in zip(asked, answers, strict=True):
                 by_entry[entry].append((slot, due))
             tx.commit()
+        self._agenda = agenda
         firings = []
         for entry, dues in by_entry.items():
             if (chosen := _choose(entry, dues, now)) is not None:
@@ -113,8 +114,10 @@ class Lookout:
                 entry.settle(firing.slot)
             case Skipped(Reason.ALREADY_RUNNING):
                 entry.elsewhere, entry.wait_until = True, now + RECHECK
-            case Failed() | CronLockError():
+            case Failed():
                 entry.wait_until = now + AGAIN
+            case CronLockError():
+                entry.wait_until = now + RECHECK
             case _:
                 entry.wait_until = now + LOOK
 
@@ -122,7 +125,7 @@ class Lookout:
         """Return how long there is nothing to look for."""
         if self._agenda is None:
             return 0.0
-        return min(self._read_at + LOOK - now, self._agenda.seconds(self._read_at, now))
+        return min(max(0.0, self._read_at + LOOK - now), self._agenda.seconds(self._read_at, now))
 
 
 def _choose(entry: Entry, dues: list[tuple[Slot, Due]], now: float) -> Slot | None:
