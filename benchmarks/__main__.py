@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from . import digest, in_process, over_http, report, wire
+from . import clock, digest, in_process, over_http, report, wire
 from .server import durable, fresh_database
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
@@ -22,9 +22,12 @@ class Sizes:
     rounds: int = 30
     batch: int = 20
     users: int = 100_000
+    jobs: int = 1_000
+    idle: float = 60
+    slots: int = 20
 
 
-QUICK = Sizes(rounds=3, batch=3, users=1_000)
+QUICK = Sizes(rounds=3, batch=3, users=1_000, jobs=20, idle=1, slots=2)
 
 
 def measure(sizes: Sizes) -> str:
@@ -38,13 +41,16 @@ def measure(sizes: Sizes) -> str:
             http_timings = [case.time(*how) for case in cases]
         with fresh_database(server) as database:
             digest_timing = digest.time(database, sizes.users, sizes.rounds)
+        with fresh_database(server) as database:
+            clocks = clock.measure(database, sizes.jobs, sizes.idle, sizes.slots)
         about = [
             f"PostgreSQL {server.version}",
             f"Python {platform.python_version()}",
             f"{os.cpu_count()} cores",
             f"{datetime.now(UTC):%Y-%m-%d}",
         ]
-    return report.text(about, timings, counts, http_timings, digest_timing)
+    text = report.text(about, timings, counts, http_timings, digest_timing)
+    return f"{text}\n{clock.section(clocks)}\n"
 
 
 def main() -> None:

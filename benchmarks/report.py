@@ -53,20 +53,21 @@ def _sizes(timing: Timing) -> str:
 def _ratios(timings: Sequence[Timing], pairs: Sequence[tuple[str, str]]) -> str:
     head = ["", *(f"{way} / {base}" for way, base in pairs)]
     rows = [[t.name, *(str(t.ratio(way, base)) for way, base in pairs)] for t in timings]
-    return _table(head, rows)
+    return table(head, rows)
 
 
 def _times(timings: Sequence[Timing]) -> str:
     ways = list(timings[0].seconds)
     rows = [[t.name, *(f"{t.median(way) * 1000:.2f}" for way in ways)] for t in timings]
-    return _table(["median milliseconds", *ways], rows)
+    return table(["median milliseconds", *ways], rows)
 
 
 def _counts(what: str, counts: Iterable[tuple[str, Mapping[str, int]]]) -> str:
     rows = [[name, *(str(found[way]) for way in (OURS, BY_HAND, BARE))] for name, found in counts]
-    return _table([what, OURS, BY_HAND, BARE], rows)
+    return table([what, OURS, BY_HAND, BARE], rows)
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table of Markdown whose figures are flush right."""
     ruler = ["---", *("---:" for _ in head[1:])]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, ruler, *rows))

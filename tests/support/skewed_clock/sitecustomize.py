@@ -1,18 +1,22 @@
-"""Set this process's clock wrong by CLOCK_SKEW seconds; on PYTHONPATH, Python imports it first."""
+"""Set this process's clock wrong by CLOCK_SKEW seconds; on PYTHONPATH, Python imports it first.
+
+CLOCK_SKEW may be the path of a file that says how many: the clock steps when the file changes.
+"""
 
 from __future__ import annotations
 
 import datetime
 import os
 import time
+from pathlib import Path
 
-_SKEW = float(os.environ["CLOCK_SKEW"])
+_SKEW = os.environ["CLOCK_SKEW"]
 _true_time = time.time
 _true_datetime = datetime.datetime
 
 
 def _time() -> float:
-    return _true_time() + _SKEW
+    return _true_time() + float(Path(_SKEW).read_text() if _SKEW.startswith("/") else _SKEW)
 
 
 class _Datetime(_true_datetime):
