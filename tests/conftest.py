@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
 from typing import Any
 
@@ -12,6 +12,17 @@ from .support.bodies import Gate
 from .support.databases import Database, Server, fresh_database, temporary
 from .support.pgbouncer import PgBouncer, pgbouncer_before
 from .support.worlds import World, world_on
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Let a report travel between processes: what some tests log is no valid text."""
+    report = yield
+    report.sections = [
+        (name, content.encode(errors="backslashreplace").decode())
+        for name, content in report.sections
+    ]
+    return report
 
 
 @pytest.fixture(scope="session")

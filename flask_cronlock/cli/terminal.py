@@ -62,7 +62,8 @@ def _words(error: Exception, secrets: Iterable[bytes]) -> str:
     said = driver_error(error)
     if said is None:
         return error_text(error, secrets)
-    error = as_unavailable(error) or error
+    if not isinstance(error, CronLockError):
+        error = as_unavailable(error) or error
     if isinstance(error, CronLockError):
         return f"{error_text(error, secrets)} ({error_text(said, secrets)})"
     return error_text(said, secrets)
