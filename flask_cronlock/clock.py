@@ -15,13 +15,11 @@ from typing import Any
 
 from flask import Flask
 
-from .exceptions import CronLockError
 from .lookout import Firing, Lookout
 from .results import Outcome
 from .runner import run_job
-from .sqlerrors import as_unavailable, driver_error
 from .state import AppState
-from .texts import error_text, loggable
+from .telling import log_words
 from .workers import Workers, count_workers
 
 logger = logging.getLogger("flask_cronlock")
@@ -98,7 +96,7 @@ class Clock:
     def _wait_for_database(self, error: Exception) -> float:
         """Tell once that the clock cannot look, and return how long to wait."""
         if not self._failures:
-            told, shown = self._told(error)
+            told, shown = log_words(error, self._state.config.secrets)
             words = "The clock cannot look for slots, which wait: %s"
             _warn("clock_waits", words, told, exc_info=shown)
         self._failures += 1
@@ -106,34 +104,18 @@ class Clock:
 
     def _fire(self, firing: Firing) -> None:
         job, slot = firing.entry.job, firing.slot
-        _log(
-            "clock_fired",
-            "The clock fires %s for %s, %d ms after its time.",
-            job.name,
-            slot.at.isoformat(),
-            firing.late_ms(time.monotonic()),
-        )
+        late, words = firing.late_ms(time.monotonic()), "The clock fires %s for %s, %d ms late."
+        _log("clock_fired", words, job.name, slot.at.isoformat(), late)
         result: Outcome | BaseException
         try:
             with self._app.app_context():
                 result = run_job(self._app, self._state, job, "clock", slot.at)
         except BaseException as error:
-            told, shown = self._told(error)
+            told, shown = log_words(error, self._state.config.secrets)
             words = "Job %s could not be begun by the clock: %s"
             _warn("clock_failed", words, job.name, told, exc_info=shown)
             result = error
         self._inbox.put((firing, result))
-
-    def _told(self, error: BaseException) -> tuple[str, BaseException | None]:
-        """Return the words for *error*, and itself where its traceback is of use."""
-        secrets = self._state.config.secrets
-        known = error if isinstance(error, CronLockError) else as_unavailable(error)
-        if known is None:
-            shown, trace = loggable(error, secrets)
-            return error_text(error, secrets) + trace, shown
-        said = driver_error(error)
-        more = f" ({error_text(said, secrets)})" if said else ""
-        return error_text(known, secrets) + more, None
 
 
 def _log(action: str, words: str, *about: object) -> None:

@@ -17,12 +17,12 @@ from werkzeug.routing import Rule
 from .answers import Answer, of_error, of_outcome
 from .auth import Authenticator, BearerSecret
 from .config import Config
-from .exceptions import CronLockError, RefusedRun, Unavailable
+from .exceptions import RefusedRun, Unavailable
 from .routing import SlashedConverter
 from .runner import run_job
 from .session import end_clean_transaction
 from .state import this_app, this_state
-from .texts import loggable
+from .telling import log_words
 
 logger = logging.getLogger("flask_cronlock")
 
@@ -90,12 +90,9 @@ def _log(error: Exception, config: Config) -> None:
     if isinstance(error, RefusedRun):
         logger.warning("%s", error, extra={"action": "run_refused"})
         return
-    known = isinstance(error, CronLockError)
-    cause = error.__cause__ if known else error
-    shown, trace = (None, "") if cause is None else loggable(cause, config.secrets)
-    words = str(error) if known else "A run could not be begun."
+    words, shown = log_words(error, config.secrets)
     action = "run_unavailable" if isinstance(error, Unavailable) else "run_error"
-    logger.error("%s%s", words, trace, exc_info=shown, extra={"action": action})
+    logger.error("A run could not be begun: %s", words, exc_info=shown, extra={"action": action})
 
 
 def _response(answer: Answer) -> Response:

@@ -11,7 +11,8 @@ import click
 from sqlalchemy.exc import SQLAlchemyError
 
 from ..exceptions import CronLockError, RefusedRun
-from ..sqlerrors import as_unavailable, driver_error
+from ..sqlerrors import driver_error
+from ..telling import known_words
 from ..texts import error_text
 
 LAST_YEAR = 9000
@@ -59,11 +60,4 @@ def errors_told(secrets: Iterable[bytes]) -> Iterator[None]:
 
 def _words(error: Exception, secrets: Iterable[bytes]) -> str:
     """Return what *error* says, and what the database said."""
-    said = driver_error(error)
-    if said is None:
-        return error_text(error, secrets)
-    if not isinstance(error, CronLockError):
-        error = as_unavailable(error) or error
-    if isinstance(error, CronLockError):
-        return f"{error_text(error, secrets)} ({error_text(said, secrets)})"
-    return error_text(said, secrets)
+    return known_words(error, secrets) or error_text(driver_error(error) or error, secrets)

@@ -37,7 +37,7 @@ def test_a_clock_runs_each_slot_and_says_a_line_for_its_start_each_firing_and_it
     ran_every_slot_once(stage, "tick", 1)
     assert TRACEBACK not in said
     assert said.count("The clock began: 1 jobs with slots, 8 workers.\n") == 1
-    fired = r"The clock fires tick for (\S+), \d+ ms after its time\.$"
+    fired = r"The clock fires tick for (\S+), \d+ ms late\.$"
     told = [datetime.fromisoformat(slot) for slot in re.findall(fired, said, re.M)]
     assert told == stage.effects("tick")
     assert said.count("The clock stopped.\n") == 1
