@@ -39,6 +39,12 @@ class Entry:
     wait_until: float = 0
     """By the process's own clock: nothing is tried before, unless a new slot begins."""
 
+    def begin(self, clock: datetime) -> None:
+        """Read the schedule up to *clock*, as far back as it is to be caught up."""
+        self.slots = []
+        self.read_until = clock if self.job.catch_up is CatchUp.NONE else self.known_since
+        self.read(clock)
+
     def read(self, clock: datetime) -> None:
         """Read the schedule on to *clock*."""
         after = max(self.read_until, self.known_since)
@@ -72,11 +78,11 @@ class Agenda:
     ) -> None:
         self.clock = clock
         self.entries = [
-            Entry(job, schedule, known_since[job.identity], _begin(job, known_since, clock))
+            Entry(job, schedule, min(known_since[job.identity], clock), clock)
             for job, schedule in jobs
         ]
         for entry in self.entries:
-            entry.read(clock)
+            entry.begin(clock)
 
     def read(self, clock: datetime) -> None:
         """Read all schedules on to *clock*, or anew where it was turned back."""
@@ -84,9 +90,9 @@ class Agenda:
         self.clock = clock
         for entry in self.entries:
             if turned_back:
-                entry.slots = []
-                entry.read_until = entry.known_since
-            if turned_back or entry.next_at <= clock:
+                entry.known_since = min(entry.known_since, clock)
+                entry.begin(clock)
+            elif entry.next_at <= clock:
                 entry.read(clock)
 
     def open_at(self, now: float) -> list[Entry]:
@@ -101,7 +107,3 @@ class Agenda:
         if ahead is not None:
             waits.append((ahead - self.clock).total_seconds() + read_at - now)
         return max(0.0, min(waits, default=float("inf")))
-
-
-def _begin(job: Job, known_since: Mapping[str, datetime], clock: datetime) -> datetime:
-    return clock if job.catch_up is CatchUp.NONE else known_since[job.identity]

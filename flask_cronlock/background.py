@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 
 import click
 from flask import Flask
+from flask.cli import ScriptInfo
 from werkzeug.serving import is_running_from_reloader
 
 from .clock import Clock
@@ -71,7 +72,7 @@ def _why_not(app: Flask) -> str | None:
     if app.testing:
         return "the app is being tested"
     context = click.get_current_context(silent=True)
-    if context is None:
+    if context is None or context.find_object(ScriptInfo) is None:
         return None
     if context.command.name != "run":
         return f"it is there for the command {context.info_name!r}"

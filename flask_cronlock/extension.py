@@ -127,7 +127,8 @@ class CronLock:
             ``"latest"``, ``"all"`` of them, oldest first, or ``"none"``.
         :param max_catch_up: with ``"all"``, the newest how many; default 100.
         :param previous_names: those that the job had before, oldest first: it answers to them, and
-            a slot that ran under one has run.
+            a slot that ran under one has run. Give them in the release that renames the job, and
+            keep them: slots are claimed under the first of them for good.
         :raises RegistrationError: naming the job and the cure.
         """
 

@@ -15,7 +15,7 @@ from .run import Run
 from .schedule import Schedule
 
 JOB_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
-MAX_CATCH_UP = 100
+DEFAULT_CATCH_UP = 100
 
 
 class CatchUp(StrEnum):
@@ -38,7 +38,7 @@ class Job:
     timeout: timedelta | None = None
     max_lateness: timedelta | None = None
     catch_up: CatchUp = CatchUp.LATEST
-    max_catch_up: int = MAX_CATCH_UP
+    max_catch_up: int = DEFAULT_CATCH_UP
     """How many slots are caught up at most where *catch_up* is ``all``."""
     previous_names: tuple[str, ...] = ()
 

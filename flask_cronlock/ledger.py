@@ -102,7 +102,7 @@ class Ledger:
             row = tx.execute(
                 self._statements(run)[1], {**values, "lock_timeout": tx.lock_timeout}
             ).one_or_none()
-            if row is None:
+            if row is None or row.ran:
                 return Reason.ALREADY_RAN
             self._record_missed(tx, run, look_back(run, row.last_ran, row.since))
         except DBAPIError as error:

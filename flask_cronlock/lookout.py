@@ -20,7 +20,7 @@ from .transaction import GuardedTransaction
 
 LOOK = 30.0
 """Seconds after which a slot that cannot run yet is looked at again: its job may be paused."""
-RECHECK = 5.0
+RECHECK = 4.5
 """Seconds after which a slot that runs elsewhere, or could not begin, is looked at again."""
 AGAIN = 1.0
 """Seconds after which what failed is tried again at the earliest."""

@@ -79,15 +79,22 @@ class Plan:
         if schedule is None or slot is None:
             return []
         before = schedule.previous(slot)
-        if last_ran is not None and not self._runs_alone(schedule, before, run.started_at):
+        if last_ran is not None and not self._runs_alone(schedule, before, run.started_at, since):
             run.previous_slot = last_ran.astimezone(slot.at.tzinfo)
         counted = [moment.astimezone(UTC) for moment in (last_ran, since) if moment is not None]
         if self.force or not counted:
             return []
         return slots_missed(self.job, schedule, slot, run.started_at, max(counted))
 
-    def _runs_alone(self, schedule: Schedule, before: Slot | None, clock: datetime) -> bool:
-        """Tell whether the slot *before* has, or will have, a run of its own."""
-        if before is None or self.job.catch_up is not CatchUp.ALL:
+    def _runs_alone(
+        self, schedule: Schedule, before: Slot | None, clock: datetime, since: datetime | None
+    ) -> bool:
+        """Tell whether the slot *before* has, or will have, a run of its own.
+
+        Only a clock makes one, and only later than *since*.
+        """
+        if before is None or since is None or self.job.catch_up is not CatchUp.ALL:
+            return False
+        if before.at.astimezone(UTC) <= since:
             return False
         return not is_too_late(self.job, schedule, before, clock)

@@ -10,12 +10,12 @@ from typing import Any
 
 from .durations import Duration, parse_duration
 from .exceptions import RegistrationError
-from .jobs import JOB_NAME, MAX_CATCH_UP, CatchUp, Job
+from .jobs import DEFAULT_CATCH_UP, JOB_NAME, CatchUp, Job
 from .schedule import CronSchedule, EverySchedule, Schedule
 
 LONGEST_TIMEOUT = timedelta(days=24)
 """PostgreSQL keeps its limits as milliseconds in 31 bits."""
-MOST_CATCH_UP = 10_000
+MOST_CATCH_UP = 1_000
 
 
 def make_job(
@@ -94,7 +94,7 @@ def _checked_catch_up(value: object) -> CatchUp:
 
 def _checked_most(catch_up: object, value: object) -> int:
     if value is None:
-        return MAX_CATCH_UP
+        return DEFAULT_CATCH_UP
     if catch_up != CatchUp.ALL:
         raise RegistrationError('max_catch_up= goes with catch_up="all"')
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST_CATCH_UP:

@@ -41,7 +41,8 @@ class Run:
     slot: datetime | None = None
     """The scheduled time, aware; ``None`` for a job without a schedule."""
     previous_slot: datetime | None = None
-    """The scheduled time of the run before this one: what came since then is for this run."""
+    """The slot of the run before this one: what came since then is for this run. Where all slots
+    are caught up it is the slot before, which has a run of its own."""
     next_slot: datetime | None = None
     slot_key: str | None = None
     """The claim's key; ``None`` where no slot is used up."""

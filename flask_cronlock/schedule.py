@@ -41,7 +41,7 @@ class Schedule(ABC):
     Takes aware datetimes of any zone and refuses naive ones with `ValueError`.
     """
 
-    notes: tuple[str, ...] = ()
+    hints: tuple[str, ...] = ()
     """What the expression does that its writer may not expect."""
 
     @abstractmethod
@@ -63,11 +63,6 @@ class Schedule(ABC):
             slots.append(self.next(slots[-1].at if slots else after))
         return slots
 
-    def named(self, instant: datetime) -> Slot | None:
-        """Return the slot at exactly that instant, None off the grid."""
-        slot = self.newest(instant)
-        return slot if slot and slot.at.astimezone(UTC) == _utc(instant) else None
-
     def interval(self, slot: Slot) -> timedelta:
         """Return the elapsed time from this slot to the next."""
         return self.next(slot.at).at.astimezone(UTC) - slot.at.astimezone(UTC)
@@ -86,7 +81,7 @@ class CronSchedule(Schedule):
         self.zone = load_zone(zone)
         self._fields = CronFields(expression)
         self.expression = self._fields.text
-        self.notes = tuple(hints(self._fields, self.zone))
+        self.hints = tuple(hints(self._fields, self.zone))
         dates = self._fields.sample_dates()
         if not any(self._first_on(day, _BEFORE_ALL, second_pass=False) for day in dates):
             raise ScheduleError(

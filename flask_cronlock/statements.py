@@ -1,4 +1,4 @@
-"""The statements of a run, each of them one step."""
+"""The statements of a run."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from sqlalchemy import (
     and_,
     bindparam,
     case,
+    false,
     func,
     literal_column,
     select,
+    text,
     update,
 )
 from sqlalchemy.dialects import postgresql
@@ -28,6 +30,13 @@ SLOT_KEY = bindparam("at_slot_key", type_=Text)
 SCHEDULED_AT = bindparam("at_slot", type_=Stamp)
 STAMP = func.coalesce(bindparam("stamp", type_=Stamp), func.clock_timestamp())
 """The database's clock, or the one that a test has put in its place."""
+
+
+PROOF = text("""
+SELECT pg_backend_pid() AS pid, now() AS began,
+       CAST(pg_current_xact_id_if_assigned() AS text) AS xid
+""")
+XACT_STATUS = text("SELECT pg_xact_status(CAST(:xid AS xid8))")
 
 
 def _name(number: int) -> ColumnElement[str]:
@@ -61,7 +70,7 @@ def try_lock(run: Table, job: Table, names: int) -> Any:
 
 
 def _this_slot(run: Table, names: int) -> Subquery:
-    """Return the slot's row, under whichever name it says most."""
+    """Return the slot's row: of several names' rows the one that ran, else one that began."""
     found = select(run.c.state, run.c.finished_at, run.c.app).where(
         run.c.namespace == NAMESPACE,
         run.c.job.in_([_name(number) for number in range(names)]),
@@ -89,6 +98,7 @@ def claim(run: Table, job: Table, names: int) -> Any:
         func.pg_current_xact_id().cast(Text).label("xid"),
         func.greatest(*[_last_ran(run, number) for number in range(names)]).label("last_ran"),
         _counted_since(job).label("since"),
+        _ran_as(run, range(1, names)).label("ran"),
         func.set_config("lock_timeout", bindparam("lock_timeout"), True),
     )
 
@@ -106,6 +116,16 @@ def _last_ran(run: Table, number: int) -> Any:
         )
         .scalar_subquery()
     )
+
+
+def _ran_as(run: Table, numbers: range) -> Any:
+    """Return whether the slot ran under another name, which no conflict tells."""
+    if not numbers:
+        return false()
+    other = run.alias()
+    same_slot = and_(other.c.namespace == NAMESPACE, other.c.slot_key == SLOT_KEY)
+    names = other.c.job.in_([_name(number) for number in numbers])
+    return select(other.c.id).where(same_slot, names, other.c.state != "missed").exists()
 
 
 def _counted_since(job: Table) -> Any:

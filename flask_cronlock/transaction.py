@@ -16,18 +16,16 @@ from typing import Any
 
 import psycopg
 from psycopg.pq import TransactionStatus
-from sqlalchemy import Connection, CursorResult, Engine, Executable, event, text
+from sqlalchemy import Connection, CursorResult, Engine, Executable, event
 
 from .borrowed import Borrowed, note_commit
 from .exceptions import JobTimeout, LockLost, NotPrimary, OutcomeUnknown, TransactionEnded
 from .injected import clock_of
 from .limits import ARM, LOCK_WAIT, NAME_ROOM, Deadline, hold_deadline, milliseconds
 from .sqlerrors import as_unavailable, broke_connection, meaning
+from .statements import PROOF, XACT_STATUS
 
 SETTLE_WAIT = timedelta(seconds=2)
-XACT_STATUS = text("SELECT pg_xact_status(CAST(:xid AS xid8))")
-PROOF = text("""SELECT pg_backend_pid() AS pid, now() AS began,
-CAST(pg_current_xact_id_if_assigned() AS text) AS xid""")
 
 
 class GuardedTransaction:
@@ -52,7 +50,9 @@ class GuardedTransaction:
         """Its id once it has claimed, or was proved: what the server knows a lost COMMIT by."""
         self.committed = self.guarding = False
         self._borrowed: Borrowed | None = None
-        self._process, self.stamp = os.getpid(), clock_of(engine)
+        self._process = os.getpid()
+        self.stamp = clock_of(engine)
+        """Returns the time by a test's clock, where there was one when this began."""
 
     def __enter__(self) -> GuardedTransaction:
         try:
@@ -169,7 +169,7 @@ class GuardedTransaction:
         """Ask on a new connection what became of a COMMIT whose answer was lost.
 
         Committed is a success; aborted and unknown are failures, and the slot's next hit finds the
-        claim, or does not. A transaction without an id, a lock's alone, wrote nothing.
+        claim, or does not. One without an id wrote nothing, or nothing that must be known of.
         """
         if self.xid is None:
             return

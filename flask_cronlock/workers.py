@@ -37,7 +37,7 @@ def count_workers(pool: Pool, wanted: int | None) -> int:
 
 
 def _capacity(pool: Pool) -> float:
-    """Return how many connections *pool* gives out at once."""
+    """Return how many connections *pool* gives out; no public name tells of its overflow."""
     if not isinstance(pool, QueuePool) or pool._max_overflow < 0:
         return float("inf")
     return pool.size() + pool._max_overflow

@@ -57,7 +57,7 @@ def _job_record(job: Job, moment: datetime) -> dict[str, Any]:
         "next_slot": upcoming[0].at.isoformat() if upcoming else None,
         "upcoming": [slot.at.isoformat() for slot in upcoming],
         "timeout": format_duration(job.timeout or config.timeout),
-        "notes": list(schedule.notes) if schedule else [],
+        "hints": list(schedule.hints) if schedule else [],
     }
 
 
@@ -74,8 +74,8 @@ def _print_jobs(records: list[dict[str, Any]], in_full: bool) -> None:
         heads[-1] += "S"
     print_table(heads, rows)
     for record in records:
-        for note in record["notes"]:
-            click.echo(f"{record['job']}: {note}")
+        for hint in record["hints"]:
+            click.echo(f"{record['job']}: {hint}")
 
 
 def _about_job(record: dict[str, Any]) -> list[str]:

@@ -168,6 +168,8 @@ def test_a_hundred_jobs_run_each_slot_once_while_clocks_are_killed_and_the_poole
         )
     for said in [*clocks.said, served]:
         assert TRACEBACK not in said, said[said.index(TRACEBACK) - 2000 :][:6000]
+    assert pooler.restarts == 2
+    assert clocks.kills > SECONDS / KILL_EVERY / 2
     assert set(statuses) <= STATUSES
     assert statuses[200] > 0
     assert ledger(stage) == effects(stage)

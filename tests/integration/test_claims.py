@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from sqlalchemy import event
 
 from flask_cronlock import Failed, Outcome, Ran, Reason, Skipped, runner
 from flask_cronlock.exceptions import Unavailable
@@ -145,6 +146,18 @@ def test_a_hundred_skips_add_no_row(world: World) -> None:
     before = rows()
     assert all(isinstance(world.run("digest"), Skipped) for _ in range(100))
     assert rows() == before == [(1, 0, 0)]
+
+
+def test_a_skip_takes_two_statements_and_a_win_four(world: World) -> None:
+    """Besides BEGIN and the end: the limits, the lock; and then the claim, and that it is done."""
+    sent: list[str] = []
+    world.cron.job("digest", every="1d")(lambda: None)
+    with world.app.app_context():
+        event.listen(world.db.engine, "before_cursor_execute", lambda *about: sent.append(about[2]))
+        assert isinstance(world.cron.run("digest"), Ran)
+        won = len(sent)
+        assert isinstance(world.cron.run("digest"), Skipped)
+    assert (won, len(sent) - won) == (4, 2), sent
 
 
 def test_a_time_that_is_up_before_the_claim_is_no_run_and_no_bare_database_error(

@@ -15,6 +15,7 @@ from typing import Any
 
 import click
 import pytest
+from flask.cli import ScriptInfo
 
 from flask_cronlock.background import BackgroundClock
 from flask_cronlock.exceptions import ConfigError
@@ -80,7 +81,7 @@ def test_no_clock_runs_while_the_app_is_tested(world: World) -> None:
 
 @pytest.mark.parametrize("name", ["shell", "db", "flask"])
 def test_no_clock_runs_in_other_commands(world: World, name: str) -> None:
-    with click.Context(click.Command(name), info_name=name):
+    with click.Context(click.Command(name), info_name=name, obj=ScriptInfo()):
         assert f"the command {name!r}" in not_started(world)
 
 
@@ -94,7 +95,7 @@ def test_a_command_of_the_app_starts_none(world: World) -> None:
 
 
 def run_command(**parameters: Any) -> click.Context:
-    context = click.Context(click.Command("run"), info_name="run")
+    context = click.Context(click.Command("run"), info_name="run", obj=ScriptInfo())
     context.params = parameters
     return context
 
@@ -122,6 +123,11 @@ def test_the_reloaders_child_has_one(
 ) -> None:
     monkeypatch.setenv("WERKZEUG_RUN_MAIN", "true")
     with run_command(reload=True):
+        assert start().running
+
+
+def test_a_server_that_is_a_command_itself_has_one(world: World, start: Start) -> None:
+    with click.Context(click.Command("serve"), info_name="a-server"):
         assert start().running
 
 

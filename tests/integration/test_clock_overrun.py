@@ -35,9 +35,9 @@ def overrun(world: World, catch_up: str) -> list[Window]:
         assert run.slot is not None
         assert run.previous_slot is not None
         windows.append((run.previous_slot, run.slot))
-        seen = world.marks
         if len(windows) <= 2:
-            wait_until(lambda: world.marks >= seen + 3)
+            over = run.slot + timedelta(seconds=3)
+            wait_until(lambda: world.database.value("SELECT clock_timestamp()") >= over)
 
     with ticking(world) as clocks:
         wait_until(lambda: has_run(world, "slow", 3))

@@ -113,5 +113,5 @@ def test_as_json_it_has_the_same(world: World) -> None:
     assert daily["next_slot"] == daily["upcoming"][0] == "2026-10-25T02:30:00+02:00"
     assert len(daily["upcoming"]) == 5
     assert (records["odd"]["catch_up"], records["odd"]["max_catch_up"]) == ("latest", None)
-    assert len(records["odd"]["notes"]) >= 2
+    assert len(records["odd"]["hints"]) >= 2
     assert (warm_cache["catch_up"], warm_cache["upcoming"]) == (None, [])

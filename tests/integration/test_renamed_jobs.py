@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from ..support.history import EVERY, know, put, slot_at, states
 from ..support.holders import escaped, free
 from ..support.instances import at_once
 from ..support.outcomes import elsewhere, error_of, reason_of, value_of
-from ..support.ownlocks import LOOK_HERE_FIRST, make_slow
+from ..support.ownlocks import LOOK_HERE_FIRST, let_go, make_slow, make_waiting, one_waits
 from ..support.processes import wait_until
 from ..support.sites import BRISK
 from ..support.worlds import World
@@ -251,3 +252,19 @@ def test_it_is_listed_once(world: World) -> None:
     told = world.app.test_cli_runner().invoke(args=["cron", "list"])
 
     assert told.output.count("digest") == 1
+
+
+def test_what_ran_under_another_name_while_the_locks_were_asked_for_has_run(
+    make_world: Callable[..., World], database: Database
+) -> None:
+    """The statement that gets the locks began before that run's commit, and sees none of it."""
+    forgetful = release(make_world(), "mail-digest", [])
+    complete = release(make_world(engine_options=LOOK_HERE_FIRST), "mail-digest", ["digest"])
+    make_waiting(database)
+    with ThreadPoolExecutor(1) as pool:
+        late = pool.submit(complete.run, "mail-digest")
+        wait_until(lambda: one_waits(database))
+        value_of(forgetful.run("mail-digest"))
+        let_go(database)
+        assert reason_of(late.result()) is Reason.ALREADY_RAN
+    assert forgetful.marks == 1

@@ -160,3 +160,17 @@ def test_a_clock_that_wakes_late_each_time_does_not_drift(world: World) -> None:
     )
     assert [row[0] for row in lateness] == late
     job.assert_seamless("2024-06-10T11:59Z")
+
+
+@pytest.mark.parametrize("catch_up", ["latest", "all", "none"])
+def test_a_clock_that_was_ahead_when_it_first_saw_a_job_fires_it_once_it_is_put_right(
+    make_world: Callable[..., World], catch_up: str
+) -> None:
+    world = make_world(TESTING=True)
+    job = Recorder(world, schedule="* * * * *", catch_up=catch_up)
+    with manual_clock(world.app, "2026-08-03T13:00:30Z") as clock:
+        clock.move_to("2026-08-03T12:00:30Z")
+        assert clock.fire() == []
+        clock.tick("31s")
+        clock.fire()
+    assert job.slots == instants("2026-08-03T12:01Z")

@@ -15,6 +15,7 @@ from flask_cronlock import Failed, Outcome, Ran, Run, Skipped
 from flask_cronlock.catchup import slots_due
 from flask_cronlock.injected import injected
 
+from ..support.clocks import know_jobs
 from ..support.databases import Database
 from ..support.outcomes import value_of
 from ..support.worlds import World
@@ -152,6 +153,7 @@ def test_where_all_are_caught_up_each_takes_its_own_time_and_the_oldest_what_wen
     walks: Any, limits: dict[str, Any], seed: int
 ) -> None:
     walk, source = walks(catch_up="all", **limits), random.Random(seed)
+    know_jobs(walk.world, EVENING)
     for _ in range(25):
         step(walk, source)
         for slot in walk.due():
@@ -195,6 +197,7 @@ def test_an_older_slot_that_is_named_after_a_newer_one_ran_is_handed_its_share_o
 
 def test_where_all_are_caught_up_slots_may_come_in_any_order(walks: Any) -> None:
     walk = walks(catch_up="all")
+    know_jobs(walk.world, EVENING)
     walk.run()
     walk.moment += 4 * STEP
     for number in (0, 2, 3, 1):
@@ -205,11 +208,27 @@ def test_where_all_are_caught_up_slots_may_come_in_any_order(walks: Any) -> None
     walk.assert_seamless()
 
 
+def test_where_no_clock_catches_all_up_a_hit_takes_all_since_the_last_one(walks: Any) -> None:
+    walk = walks(catch_up="all")
+    walk.run()
+    walk.moment += 4 * STEP
+    assert value_of(walk.run()) == (walk.back(4), walk.back(0))
+
+
+def test_slots_of_before_a_schedule_was_changed_have_no_run_of_their_own(walks: Any) -> None:
+    walk = walks(catch_up="all")
+    walk.run()
+    walk.moment += 4 * STEP
+    know_jobs(walk.world, walk.back(1))
+    assert value_of(walk.run()) == (walk.back(4), walk.back(0))
+
+
 def test_where_all_are_caught_up_a_slot_that_fails_until_it_is_too_late_leaves_its_own_time_open(
     walks: Any,
 ) -> None:
     """The runs after it were promised that it would have a run of its own."""
     walk = walks(catch_up="all", max_catch_up=2)
+    know_jobs(walk.world, EVENING)
     walk.run()
     walk.moment += 2 * STEP
     walk.fails = True

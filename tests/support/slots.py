@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from types import FrameType
 
-from flask_cronlock.schedule import CronSchedule, Schedule
+from flask_cronlock.schedule import CronSchedule, Schedule, Slot
 
 TICK = timedelta(microseconds=1)
 
@@ -41,13 +41,19 @@ def assert_they_agree(schedule: Schedule, instant: datetime) -> None:
     assert schedule.newest(at - TICK) == current
     assert schedule.previous(following) == current
     assert schedule.next(at - TICK) == following
-    assert schedule.named(following.at) == following
-    assert schedule.named(at + TICK) is None
+    assert named(schedule, following.at) == following
+    assert named(schedule, at + TICK) is None
     if current is not None:
         assert current.at.astimezone(UTC) <= instant
         assert schedule.next(current.at) == following
         assert schedule.interval(current) == at - current.at.astimezone(UTC) > timedelta(0)
         assert current.key != following.key
+
+
+def named(schedule: Schedule, instant: datetime) -> Slot | None:
+    """Return the slot at exactly that instant, None off the grid."""
+    slot = schedule.newest(instant)
+    return slot if slot and not slot.at.astimezone(UTC) - instant else None
 
 
 def work_of(call: Callable[[], object]) -> int:

@@ -152,8 +152,8 @@ def test_what_cannot_be_a_job_is_refused_by_name(cron: CronLock, function: Any, 
         ({"every": "1h", "max_catch_up": 5}, 'max_catch_up= goes with catch_up="all"'),
         ({"every": "1h", "catch_up": "none", "max_catch_up": 5}, 'goes with catch_up="all"'),
         *(
-            ({"every": "1h", "catch_up": "all", "max_catch_up": most}, "give 1 to 10000")
-            for most in (0, -1, 10_001, 1.5, "5", True)
+            ({"every": "1h", "catch_up": "all", "max_catch_up": most}, "give 1 to 1000")
+            for most in (0, -1, 1_001, 1.5, "5", True)
         ),
     ],
 )
@@ -173,7 +173,7 @@ def test_bad_arguments_are_refused_by_the_jobs_name(
         ({"catch_up": "none"}, (CatchUp.NONE, 100)),
         ({"catch_up": "all"}, (CatchUp.ALL, 100)),
         ({"catch_up": "all", "max_catch_up": 1}, (CatchUp.ALL, 1)),
-        ({"catch_up": "all", "max_catch_up": 10_000}, (CatchUp.ALL, 10_000)),
+        ({"catch_up": "all", "max_catch_up": 1_000}, (CatchUp.ALL, 1_000)),
     ],
 )
 def test_what_becomes_of_missed_slots_is_the_latest_unless_said_otherwise(

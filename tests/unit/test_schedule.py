@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from flask_cronlock.schedule import CronSchedule, EverySchedule, Schedule, Slot
-from tests.support.slots import at
+from tests.support.slots import at, named
 
 
 def next_slots(schedule: Schedule, after: str, count: int = 1) -> list[datetime]:
@@ -33,7 +33,7 @@ def test_a_day_of_month_and_a_weekday_that_are_both_set_are_either_or_and_say_so
         at("2026-10-13T00:00Z"),  # a Tuesday
         at("2026-10-16T00:00Z"),
     ]
-    assert schedule.notes == (
+    assert schedule.hints == (
         "day-of-month and day-of-week are both set: a day that matches either is taken",
     )
 
@@ -45,11 +45,11 @@ def test_every_50th_minute_is_two_minutes_of_each_hour_and_says_so():
         at("2026-08-01T01:00Z"),
         at("2026-08-01T01:50Z"),
     ]
-    assert schedule.notes == ("*/50 starts again every hour: it is not every 50 minutes",)
-    assert CronSchedule("0 */5 * * *", "UTC").notes == (
+    assert schedule.hints == ("*/50 starts again every hour: it is not every 50 minutes",)
+    assert CronSchedule("0 */5 * * *", "UTC").hints == (
         "*/5 starts again every day: it is not every 5 hours",
     )
-    assert CronSchedule("*/15 */6 * * *", "UTC").notes == ()
+    assert CronSchedule("*/15 */6 * * *", "UTC").hints == ()
 
 
 def test_the_31st_leaves_out_short_months():
@@ -96,12 +96,12 @@ def test_a_slot_that_follows_elapsed_time_is_named_by_its_utc_instant(expression
 
 def test_a_slot_is_named_by_its_exact_instant_in_any_zone_and_by_no_other():
     schedule = CronSchedule("0 7 * * *", "UTC")
-    slot = schedule.named(at("2026-08-03T07:00Z"))
+    slot = named(schedule, at("2026-08-03T07:00Z"))
     assert slot is not None
     assert slot.key == "2026-08-03T07:00"
-    assert schedule.named(datetime.fromisoformat("2026-08-03T12:45+05:45")) == slot
-    assert schedule.named(at("2026-08-03T07:03Z")) is None
-    assert schedule.named(at("2026-08-03T07:00:00.000001Z")) is None
+    assert named(schedule, datetime.fromisoformat("2026-08-03T12:45+05:45")) == slot
+    assert named(schedule, at("2026-08-03T07:03Z")) is None
+    assert named(schedule, at("2026-08-03T07:00:00.000001Z")) is None
 
 
 def test_parts_of_a_second_decide_between_two_slots():
@@ -115,7 +115,7 @@ def test_parts_of_a_second_decide_between_two_slots():
 
 def test_the_slots_before_and_after_and_the_interval_belong_together():
     schedule = CronSchedule("0 6 * * 1", "Europe/Prague")
-    slot = schedule.named(at("2026-08-03T04:00Z"))
+    slot = named(schedule, at("2026-08-03T04:00Z"))
     assert schedule.previous(slot).at == at("2026-07-27T04:00Z")
     assert schedule.next(slot.at).at == at("2026-08-10T04:00Z")
     assert schedule.interval(slot) == timedelta(days=7)
@@ -129,7 +129,7 @@ def test_slots_begin_in_1970_and_end_with_9998():
     assert schedule.newest(first.at - timedelta(seconds=1)) is None
     latest = datetime.max.replace(tzinfo=timezone(timedelta(hours=-14)))
     assert schedule.newest(latest).key == "9998-12-31T00:00"
-    assert schedule.named(latest) is None
+    assert named(schedule, latest) is None
     with pytest.raises(OverflowError, match=r"^0 0 .* Europe/Berlin has no slot later than"):
         schedule.next(latest)
 
@@ -142,8 +142,8 @@ def test_every_counts_whole_intervals_from_1970_in_utc():
     assert schedule.next(slot.at).key == "1970-01-01T00:21Z"
     assert schedule.previous(slot).key == "1970-01-01T00:07Z"
     assert schedule.interval(slot) == timedelta(minutes=7)
-    assert schedule.named(at("1970-01-01T00:14Z")) == slot
-    assert schedule.named(at("1970-01-01T00:15Z")) is None
+    assert named(schedule, at("1970-01-01T00:14Z")) == slot
+    assert named(schedule, at("1970-01-01T00:15Z")) is None
 
 
 def test_every_names_seconds_where_there_are_any():
@@ -155,7 +155,7 @@ def test_every_begins_with_1970_and_ends_before_the_calendar_does():
     schedule = EverySchedule("1d")
     assert schedule.next(datetime.min.replace(tzinfo=UTC)).key == "1970-01-01T00:00Z"
     assert schedule.newest(at("1969-12-31T23:59:59Z")) is None
-    assert schedule.named(datetime.max.replace(tzinfo=UTC)) is None
+    assert named(schedule, datetime.max.replace(tzinfo=UTC)) is None
     with pytest.raises(OverflowError):
         schedule.next(datetime.max.replace(tzinfo=UTC))
 

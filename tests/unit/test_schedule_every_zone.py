@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 from flask_cronlock.cronfields import SAMPLE_YEARS
 from flask_cronlock.schedule import CronSchedule, Slot
-from tests.support.slots import TICK, assert_they_agree
+from tests.support.slots import TICK, assert_they_agree, named
 from tests.support.walks import MINUTE, ZONES, Walk, changes_of, clock, zones_alike
 
 CALM = datetime(2001, 1, 31, tzinfo=UTC)
@@ -74,7 +74,7 @@ def assert_about(
     """Ask about some minutes of the days and of the hour that begins with the change."""
     minutes = [instant for instant, _shown in random.sample(walk.steps[300:-300], 2)]
     for instant in [*minutes, walk.around + random.randrange(60) * MINUTE]:
-        slot = schedule.named(instant)
+        slot = named(schedule, instant)
         if walk.begin <= instant < walk.end:
             assert (slot.key if slot else None) == expected.get(instant), f"{instant} {told}"
         assert_they_agree(schedule, instant + random.choice([-1, 0, 1]) * TICK)

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from flask_cronlock.schedule import CronSchedule
-from tests.support.slots import at, between
+from tests.support.slots import at, between, named
 
 
 @pytest.mark.parametrize(
@@ -27,10 +27,10 @@ def test_a_daily_time_that_occurs_twice_runs_at_its_first_pass_only(
     zone, expression, first_pass, second_pass
 ):
     schedule = CronSchedule(expression, zone)
-    slot = schedule.named(at(first_pass))
+    slot = named(schedule, at(first_pass))
     assert slot is not None
     assert slot.at.fold == 0
-    assert schedule.named(at(second_pass)) is None
+    assert named(schedule, at(second_pass)) is None
     for hit in (at(second_pass), at(second_pass) + timedelta(minutes=1)):
         assert schedule.newest(hit) == slot
     assert schedule.next(slot.at).at.astimezone(UTC) - at(first_pass) > timedelta(hours=24)
@@ -41,8 +41,8 @@ def test_a_hit_in_the_second_pass_may_come_in_the_schedules_own_zone():
     hit = datetime(2024, 10, 27, 2, 15, fold=1, tzinfo=ZoneInfo("Europe/Berlin"))
     assert schedule.newest(hit).key == "2024-10-27T02:30"
     assert schedule.newest(hit.replace(fold=0)).key == "2024-10-26T02:30"
-    assert schedule.named(hit.replace(minute=30)) is None
-    assert schedule.named(hit.replace(minute=30, fold=0)).key == "2024-10-27T02:30"
+    assert named(schedule, hit.replace(minute=30)) is None
+    assert named(schedule, hit.replace(minute=30, fold=0)).key == "2024-10-27T02:30"
 
 
 def test_midnight_comes_after_the_clock_went_back_over_it():
@@ -89,9 +89,9 @@ def test_a_fold_over_midnight_returns_to_yesterdays_date():
 
 def test_midnight_before_a_fold_over_it_is_the_newest_slot_on_yesterdays_second_evening():
     daily = CronSchedule("0 0 * * *", "America/St_Johns")
-    assert daily.named(at("2010-11-07T02:30Z")).key == "2010-11-07T00:00"
+    assert named(daily, at("2010-11-07T02:30Z")).key == "2010-11-07T00:00"
     assert daily.newest(at("2010-11-07T03:00Z")).key == "2010-11-07T00:00"  # 23:30 on Saturday
-    assert daily.named(at("2010-11-07T03:30Z")) is None
+    assert named(daily, at("2010-11-07T03:30Z")) is None
     saturdays = CronSchedule("*/20 * * * 6", "America/St_Johns")
     slot = saturdays.next(at("2010-11-07T02:30:30Z"))  # from the first half minute of Sunday
     assert slot.at.astimezone(UTC) == at("2010-11-07T02:50Z")

@@ -6,7 +6,7 @@ from datetime import UTC, timedelta
 from itertools import pairwise
 
 from flask_cronlock.schedule import CronSchedule
-from tests.support.slots import at, between
+from tests.support.slots import at, between, named
 
 
 def one_a_day(schedule: CronSchedule, *expected: str) -> None:
@@ -23,7 +23,7 @@ def test_a_daily_time_inside_a_gap_runs_once_right_after_the_gap():
 
 
 def test_a_slot_moved_out_of_a_gap_keeps_its_label_and_shows_real_wall_time():
-    slot = CronSchedule("30 2 * * *", "Europe/Berlin").named(at("2024-03-31T01:00Z"))
+    slot = named(CronSchedule("30 2 * * *", "Europe/Berlin"), at("2024-03-31T01:00Z"))
     assert slot is not None
     assert slot.key == "2024-03-31T02:30"
     assert slot.at.isoformat() == "2024-03-31T03:00:00+02:00"
@@ -123,7 +123,7 @@ def test_half_an_hour_is_missing_on_lord_howe():
     slot = hourly.next(at("2024-10-05T14:30Z"))
     assert slot.at == at("2024-10-05T16:00Z")
     assert hourly.previous(slot).at == at("2024-10-05T14:30Z")
-    assert hourly.named(at("2024-10-05T15:30Z")) is None
+    assert named(hourly, at("2024-10-05T15:30Z")) is None
     for expression in ("0 2 * * *", "15 2 * * *"):
         daily = CronSchedule(expression, "Australia/Lord_Howe")
         assert daily.next(at("2024-10-05T14:30Z")).at == at("2024-10-05T15:30Z")

@@ -25,7 +25,7 @@ ONCE = ", and so do the slots; for once on each date write minute and hour witho
     ],
 )
 def test_a_step_that_starts_again_unevenly_says_so(expression, hint):
-    assert CronSchedule(expression, "UTC").notes == (hint,)
+    assert CronSchedule(expression, "UTC").hints == (hint,)
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_a_step_that_starts_again_unevenly_says_so(expression, hint):
     ],
 )
 def test_a_step_that_goes_round_evenly_or_names_its_end_needs_no_hint(expression):
-    assert CronSchedule(expression, "UTC").notes == ()
+    assert CronSchedule(expression, "UTC").hints == ()
 
 
 def test_a_step_of_seven_days_is_the_1st_again_after_the_29th():
@@ -53,24 +53,24 @@ def test_a_step_of_seven_days_is_the_1st_again_after_the_29th():
 def test_every_minute_of_an_hour_says_how_to_have_it_once():
     hint = "* is every minute of hour 2: for once an hour write 0"
     schedule = CronSchedule("* 2 * * *", "UTC")
-    assert schedule.notes == (hint,)
+    assert schedule.hints == (hint,)
     assert len(between(schedule, "2026-08-03T00:00Z", "2026-08-03T23:59Z")) == 60
-    assert CronSchedule("* * * * *", "UTC").notes == ()
+    assert CronSchedule("* * * * *", "UTC").hints == ()
 
 
 def test_a_day_of_month_and_a_weekday_say_that_either_is_enough():
     hint = "day-of-month and day-of-week are both set: a day that matches either is taken"
-    assert CronSchedule("0 0 13 * 5", "UTC").notes == (hint,)
-    assert CronSchedule("0 0 31 * MON", "UTC").notes == (hint,)
-    assert CronSchedule("0 0 13 * *", "UTC").notes == ()
+    assert CronSchedule("0 0 13 * 5", "UTC").hints == (hint,)
+    assert CronSchedule("0 0 31 * MON", "UTC").hints == (hint,)
+    assert CronSchedule("0 0 13 * *", "UTC").hints == ()
 
 
 def test_a_day_that_not_every_month_has_names_the_last_day():
     hint = "a month without day {} is left out: its last day is written L"
-    assert CronSchedule("0 0 31 * *", "UTC").notes == (hint.format(31),)
-    assert CronSchedule("0 0 29,30 * *", "UTC").notes == (hint.format(29),)
+    assert CronSchedule("0 0 31 * *", "UTC").hints == (hint.format(31),)
+    assert CronSchedule("0 0 29,30 * *", "UTC").hints == (hint.format(29),)
     for expression in ("0 0 31 1,3 *", "0 0 28 * *", "0 0 L * *", "0 0 LW * *", "0 0 1-31 * *"):
-        assert CronSchedule(expression, "UTC").notes == ()
+        assert CronSchedule(expression, "UTC").hints == ()
 
 
 @pytest.mark.parametrize(
@@ -85,12 +85,12 @@ def test_a_day_that_not_every_month_has_names_the_last_day():
 def test_slots_that_follow_the_clock_through_its_changes_say_how_to_have_them_once(
     expression, zone, hours
 ):
-    assert CronSchedule(expression, zone).notes == (CHANGES.format(zone, hours) + ONCE,)
+    assert CronSchedule(expression, zone).hints == (CHANGES.format(zone, hours) + ONCE,)
 
 
 def test_hours_that_are_all_named_by_number_say_that_a_repeated_one_has_its_slots_once():
     schedule = CronSchedule("0 0-23 * * *", "Europe/Berlin")
-    assert schedule.notes == (
+    assert schedule.hints == (
         CHANGES.format("Europe/Berlin", 2)
         + ": a repeated time has one slot; write * for the hour to have both",
     )
@@ -112,8 +112,8 @@ def test_hours_that_are_all_named_by_number_say_that_a_repeated_one_has_its_slot
     ],
 )
 def test_what_no_change_of_the_clock_can_alter_needs_no_hint(expression, zone):
-    assert CronSchedule(expression, zone).notes == ()
+    assert CronSchedule(expression, zone).hints == ()
 
 
 def test_an_interval_means_what_it_says():
-    assert EverySchedule("50m").notes == ()
+    assert EverySchedule("50m").hints == ()

@@ -158,7 +158,7 @@ def test_without_time_zone_data_no_zone_is_taken_for_utc(zone):
     assert "pip install tzdata" in result.stderr
 
 
-@pytest.mark.parametrize("ask", ["newest", "next", "named"])
+@pytest.mark.parametrize("ask", ["newest", "next"])
 @pytest.mark.parametrize("schedule", [CronSchedule("0 7 * * *", "UTC"), EverySchedule("15m")])
 def test_a_naive_datetime_is_refused_with_a_cure(schedule, ask):
     with pytest.raises(ValueError, match="has no time zone; use datetime"):
