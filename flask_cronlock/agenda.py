@@ -84,13 +84,18 @@ class Agenda:
         for entry in self.entries:
             entry.begin(clock)
 
-    def read(self, clock: datetime) -> None:
-        """Read all schedules on to *clock*, or anew where it was turned back."""
+    def read(self, clock: datetime, anew: bool = False) -> None:
+        """Read all schedules on to *clock*; or *anew*, as where it was turned back.
+
+        What no row claimed yet when the ledger was last asked may have been claimed and lost since.
+        """
         turned_back = clock < self.clock - STEPPED_BACK
         self.clock = clock
         for entry in self.entries:
             if turned_back:
                 entry.known_since = min(entry.known_since, clock)
+                entry.begin(clock)
+            elif anew and entry.job.catch_up is not CatchUp.NONE:
                 entry.begin(clock)
             elif entry.next_at <= clock:
                 entry.read(clock)

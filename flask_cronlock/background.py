@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 import click
 from flask import Flask
 from flask.cli import ScriptInfo
+from flask.helpers import get_debug_flag
 from werkzeug.serving import is_running_from_reloader
 
 from .clock import Clock
@@ -23,7 +24,7 @@ class BackgroundClock:
     """A clock in a daemon thread; it stops with the process, its runs within their grace."""
 
     def __init__(self, clock: Clock) -> None:
-        self._clock = clock
+        self._clock, self._stopping = clock, False
         self._thread = threading.Thread(target=clock.run, name="cronlock-clock", daemon=True)
         self._thread.start()
         atexit.register(self.stop)
@@ -31,12 +32,13 @@ class BackgroundClock:
     @property
     def running(self) -> bool:
         """Tell whether it goes; not in a process that was forked off since it began."""
-        return self._thread.is_alive()
+        return self._thread.is_alive() and not self._stopping
 
     def stop(self) -> None:
         """Fire no more slot, and return when the last run has ended, or its grace has."""
         atexit.unregister(self.stop)
         if self.running:
+            self._stopping = True
             self._clock.stop()
             self._thread.join(self._clock.grace.total_seconds() + 1)
 
@@ -77,7 +79,7 @@ def _why_not(app: Flask) -> str | None:
     if context.command.name != "run":
         return f"it is there for the command {context.info_name!r}"
     reloads = context.params.get("reload")
-    reloads = app.debug if reloads is None else reloads
+    reloads = get_debug_flag() if reloads is None else reloads
     if reloads and not is_running_from_reloader():
         return "it is the reloader's parent"
     return None

@@ -26,6 +26,8 @@ logger = logging.getLogger("flask_cronlock")
 
 PAUSES = (1.0, 2.0, 5.0)
 """Seconds between looks while the database does not answer."""
+BUSY_AFTER = 5.0
+"""Seconds after which a slot that no worker comes to is told of."""
 
 
 class Clock:
@@ -44,6 +46,9 @@ class Clock:
             self._lookout = Lookout(state.db.engine, state)
         self._inbox: SimpleQueue[tuple[Firing, Outcome | BaseException] | None] = SimpleQueue()
         self._failures = 0
+        self._waiting: dict[Firing, float] = {}
+        """Since when each firing waits for a worker."""
+        self._told_busy = False
 
     def run(self) -> None:
         """Fire each slot until :meth:`stop`."""
@@ -80,6 +85,7 @@ class Clock:
 
     def _look(self, workers: Workers) -> float:
         """Look if it is time, send what is open to the workers, and return how long to sleep."""
+        self._warn_of_busy_workers()
         if (pause := self._lookout.seconds(time.monotonic())) > 0:
             return pause
         try:
@@ -90,6 +96,7 @@ class Clock:
             _log("clock_resumed", "The database answers the clock again.")
         self._failures = 0
         for firing in firings:
+            self._waiting[firing] = time.monotonic()
             workers.submit(partial(self._fire, firing))
         return self._lookout.seconds(time.monotonic())
 
@@ -100,26 +107,46 @@ class Clock:
             words = "The clock cannot look for slots, which wait: %s"
             _warn("clock_waits", words, told, exc_info=shown)
         self._failures += 1
+        self._lookout.read_anew()
         return PAUSES[min(self._failures, len(PAUSES)) - 1]
 
     def _fire(self, firing: Firing) -> None:
-        job, slot = firing.entry.job, firing.slot
-        late, words = firing.late_ms(time.monotonic()), "The clock fires %s for %s, %d ms late."
-        _log("clock_fired", words, job.name, slot.at.isoformat(), late)
+        """Run *firing*, and hand in what became of it, whatever that is."""
+        self._waiting.pop(firing, None)
         result: Outcome | BaseException
         try:
-            with self._app.app_context():
-                result = run_job(self._app, self._state, job, "clock", slot.at)
+            result = self._run(firing)
         except BaseException as error:
-            told, shown = log_words(error, self._state.config.secrets)
-            words = "Job %s could not be begun by the clock: %s"
-            _warn("clock_failed", words, job.name, told, exc_info=shown)
             result = error
         self._inbox.put((firing, result))
 
+    def _run(self, firing: Firing) -> Outcome | BaseException:
+        job, slot = firing.entry.job, firing.slot
+        late, words = firing.late_ms(time.monotonic()), "The clock fires %s for %s, %d ms late."
+        about = {"job": job.name, "slot": slot.at.isoformat(), "late_ms": late}
+        _log("clock_fired", words, *about.values(), **about)
+        try:
+            with self._app.app_context():
+                return run_job(self._app, self._state, job, "clock", slot.at)
+        except BaseException as error:
+            told, shown = log_words(error, self._state.config.secrets)
+            how = "could not be begun by the clock" if isinstance(error, Exception) else "broke off"
+            _warn("clock_failed", "Job %s %s: %s", job.name, how, told, exc_info=shown)
+            return error
 
-def _log(action: str, words: str, *about: object) -> None:
-    logger.info(words, *about, extra={"action": action})
+    def _warn_of_busy_workers(self) -> None:
+        """Tell, once until they are free again, that a slot waits and no worker comes to it."""
+        sent = list(self._waiting.values())
+        if not sent:
+            self._told_busy = False
+        elif not self._told_busy and time.monotonic() - min(sent) > BUSY_AFTER:
+            words = "All %d workers of the clock are busy, and %d slots wait: give it more workers."
+            _warn("clock_busy", words, self._count, len(sent))
+            self._told_busy = True
+
+
+def _log(action: str, words: str, *about: object, **extra: object) -> None:
+    logger.info(words, *about, extra={"action": action, **extra})
 
 
 def _warn(action: str, words: str, *about: object, exc_info: Any = None) -> None:

@@ -61,8 +61,10 @@ class Dues:
         job = self._job
         mine = and_(job.namespace == self._namespace, job.job == func.any(list(schedules)))
         rows = tx.execute(select(job.job, job.schedule, job.known_since).where(mine))
-        same = [row for row in rows if row.schedule == schedules[row.job]]
-        return {row.job: row.known_since.astimezone(UTC) for row in same if row.known_since}
+        # One that lies ahead was written while the database's clock was ahead.
+        same = [row for row in rows if row.schedule == schedules[row.job] and row.known_since]
+        since = {row.job: row.known_since.astimezone(UTC) for row in same}
+        return {job: moment for job, moment in since.items() if moment <= tx.clock}
 
     def ask(self, tx: GuardedTransaction, slots: Sequence[tuple[str, Slot]]) -> list[Due]:
         """Return what the ledger says of *slots*, each given with its job's identity, in order."""
@@ -110,6 +112,7 @@ class Dues:
             set_={name: insert.excluded[name] for name in ("schedule", "known_since")},
             where=or_(
                 job.c.known_since.is_(None),
+                job.c.known_since > insert.excluded.known_since,
                 job.c.schedule.is_distinct_from(insert.excluded.schedule),
             ),
         )
@@ -158,4 +161,5 @@ class Dues:
 def _retry_in(attempts: int, last: datetime | None, clock: datetime) -> timedelta:
     if last is None:
         return timedelta()
-    return last.astimezone(UTC) + RETRY_AFTER[min(attempts, len(RETRY_AFTER)) - 1] - clock
+    wait = RETRY_AFTER[min(attempts, len(RETRY_AFTER)) - 1]
+    return min(wait, last.astimezone(UTC) + wait - clock)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, timedelta
+from datetime import UTC, datetime, timedelta
 
 from sqlalchemy import Engine
 
@@ -12,6 +13,7 @@ from .dues import Due, Dues
 from .exceptions import BrokenSlot, CronLockError
 from .holders import all_holders
 from .instance import with_pid
+from .jobs import CatchUp
 from .limits import SHORT_TIMEOUT
 from .results import Failed, Outcome, Ran, Reason, Skipped
 from .schedule import Slot
@@ -24,6 +26,10 @@ RECHECK = 4.5
 """Seconds after which a slot that runs elsewhere, or could not begin, is looked at again."""
 AGAIN = 1.0
 """Seconds after which what failed is tried again at the earliest."""
+FAR = timedelta(minutes=1)
+"""A clock that is further than this from where the agenda was read has stood, or was set."""
+MOST_OF_ONE, MOST_ASKED = 20, 1_000
+"""So many slots of one job, and of all, are asked for in one look."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +47,9 @@ class Firing:
         return round((self.late.total_seconds() + now - self.looked_at) * 1000)
 
 
+Answers = dict[Entry, list[tuple[Slot, Due]]]
+
+
 class Lookout:
     """Looks, in one short transaction, for the slots of an app that are open.
 
@@ -51,41 +60,59 @@ class Lookout:
         self._engine, self._state = engine, state
         self._dues = Dues(state.ledger, state.config.namespace)
         self._agenda: Agenda | None = None
+        self._anew = False
         self._read_at = 0.0
         self.schedules = {
             job: schedule
             for job in state.jobs
             if (schedule := job.schedule(state.config.timezone)) is not None
         }
+        self._texts = {job.identity: str(schedule) for job, schedule in self.schedules.items()}
 
     def look(self, now: float) -> list[Firing]:
         """Return what is to be fired; its entry is busy until it is handed to :meth:`take_in`."""
         instance = with_pid(self._state.config.instance)
         with GuardedTransaction(self._engine, SHORT_TIMEOUT, instance) as tx:
-            agenda = self._read(tx)
-            self._read_at = now
-            entries = self._not_elsewhere(tx, agenda.open_at(now), now)
-            asked = [(entry, slot) for entry in entries for slot in entry.slots]
-            answers = self._dues.ask(tx, [(e.job.identity, slot) for e, slot in asked])
-            by_entry: dict[Entry, list[tuple[Slot, Due]]] = {entry: [] for entry in entries}
-            for (entry, slot), due in zip(asked, answers, strict=True):
-                by_entry[entry].append((slot, due))
-            tx.commit()
-        self._agenda = agenda
-        firings = []
-        for entry, dues in by_entry.items():
-            if (chosen := _choose(entry, dues, now)) is not None:
-                entry.busy = True
-                late = tx.clock - chosen.at.astimezone(UTC)
-                firings.append(Firing(entry, chosen, late, now))
-        return firings
+            agenda = self._agenda if self._is_near(tx.clock) else None
+            if agenda is None:
+                known_since = self._dues.know(tx, self._texts)
+                tx.commit()
+            else:
+                agenda.read(tx.clock)
+                self._read_at = now
+                answers = self._ask(tx, agenda, now)
+        if agenda is None:
+            # Not in the transaction, whose time is short: after a long time this takes long.
+            self._read_far(tx.clock, known_since)
+            return self.look(now)
+        return _choose_all(answers, tx.clock, now)
 
-    def _read(self, tx: GuardedTransaction) -> Agenda:
-        if self._agenda is not None:
-            self._agenda.read(tx.clock)
-            return self._agenda
-        texts = {job.identity: str(schedule) for job, schedule in self.schedules.items()}
-        return Agenda(self.schedules.items(), self._dues.know(tx, texts), tx.clock)
+    def read_anew(self) -> None:
+        """Let the next look forget what it knew: the ledger may have lost what it said."""
+        self._anew = True
+
+    def _is_near(self, clock: datetime) -> bool:
+        agenda = self._agenda
+        return agenda is not None and not self._anew and abs(clock - agenda.clock) < FAR
+
+    def _read_far(self, clock: datetime, known_since: Mapping[str, datetime]) -> None:
+        if self._agenda is None:
+            self._agenda = Agenda(self.schedules.items(), known_since, clock)
+        else:
+            self._agenda.read(clock, self._anew)
+        self._anew = False
+
+    def _ask(self, tx: GuardedTransaction, agenda: Agenda, now: float) -> Answers:
+        """Ask the ledger for the oldest slots of each open entry, so many as one look can take."""
+        answers: Answers = {}
+        asked: list[tuple[Entry, Slot]] = []
+        for entry in self._not_elsewhere(tx, agenda.open_at(now), now):
+            if len(asked) < MOST_ASKED:
+                asked.extend((entry, slot) for slot in entry.slots[:MOST_OF_ONE])
+        dues = self._dues.ask(tx, [(entry.job.identity, slot) for entry, slot in asked])
+        for (entry, slot), due in zip(asked, dues, strict=True):
+            answers.setdefault(entry, []).append((slot, due))
+        return answers
 
     def _not_elsewhere(
         self, tx: GuardedTransaction, entries: list[Entry], now: float
@@ -128,17 +155,28 @@ class Lookout:
         return min(max(0.0, self._read_at + LOOK - now), self._agenda.seconds(self._read_at, now))
 
 
+def _choose_all(answers: Answers, clock: datetime, now: float) -> list[Firing]:
+    firings = []
+    for entry, dues in answers.items():
+        if (slot := _choose(entry, dues, now)) is not None:
+            entry.busy = True
+            firings.append(Firing(entry, slot, clock - slot.at.astimezone(UTC), now))
+    return firings
+
+
 def _choose(entry: Entry, dues: list[tuple[Slot, Due]], now: float) -> Slot | None:
     """Return the oldest slot that may be tried now, and strike out those that are over."""
-    waits = [LOOK]
+    waits: list[float] = []
     for slot, due in dues:
-        if due.taken or due.given_up:
+        gone_by = due.paused and entry.job.catch_up is CatchUp.NONE
+        if due.taken or due.given_up or gone_by:
             entry.settle(slot)
         elif due.paused:
-            continue
-        elif due.retry_in <= timedelta():
-            return slot
+            waits.append(LOOK)
+        elif due.retry_in > timedelta():
+            waits.append(min(LOOK, due.retry_in.total_seconds()))
         else:
-            waits.append(due.retry_in.total_seconds())
-    entry.wait_until = now + min(waits)
+            return slot
+    # Where all that was asked for is over, what is left is asked for at once.
+    entry.wait_until = now + min(waits, default=0.0)
     return None

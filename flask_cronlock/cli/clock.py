@@ -17,6 +17,8 @@ from .terminal import errors_told
 
 logger = logging.getLogger("flask_cronlock")
 
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
 
 @cron_commands.command("clock")
 @click.option("--workers", type=int, help="How many jobs may run at once.  [default: up to 8]")
@@ -30,11 +32,12 @@ def run_clock(workers: int | None, grace: str) -> None:
         clock = Clock(this_app(), state, workers, parse_duration(grace, "grace"))
     show_log()
 
-    def stop(number: int, _: FrameType | None) -> None:
-        signal.signal(number, signal.SIG_DFL)
+    def stop(_: int, __: FrameType | None) -> None:
+        for either in SIGNALS:
+            signal.signal(either, signal.SIG_DFL)
         clock.stop()
 
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in SIGNALS:
         signal.signal(number, stop)
     clock.run()
 

@@ -100,20 +100,26 @@ def run_command(**parameters: Any) -> click.Context:
     return context
 
 
-@pytest.mark.parametrize(("reload", "debug"), [(True, False), (None, True)])
+@pytest.mark.parametrize(("reload", "debug"), [(True, ""), (None, "1")])
 def test_no_clock_runs_in_the_parent_of_the_reloader(
-    world: World, reload: bool | None, debug: bool
+    world: World, reload: bool | None, debug: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world.app.debug = debug
+    monkeypatch.setenv("FLASK_DEBUG", debug)
     with run_command(reload=reload):
         assert "reloader's parent" in not_started(world)
 
 
-@pytest.mark.parametrize(("reload", "debug"), [(False, True), (None, False)])
+@pytest.mark.parametrize(("reload", "debug"), [(False, "1"), (None, "")])
 def test_the_server_of_development_has_one(
-    world: World, start: Start, reload: bool | None, debug: bool
+    world: World,
+    start: Start,
+    reload: bool | None,
+    debug: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    world.app.debug = debug
+    """The app's own DEBUG does not matter, since `flask run` does not go by it."""
+    monkeypatch.setenv("FLASK_DEBUG", debug)
+    world.app.debug = not debug
     with run_command(reload=reload):
         assert start().running
 

@@ -27,7 +27,7 @@ def test_the_examples_for_an_apps_own_tests_pass(database: Database, tmp_path: P
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"],
         cwd=tmp_path,
-        env={**os.environ, "FLASK_SQLALCHEMY_DATABASE_URI": database.url},
+        env={**os.environ, "TEST_DATABASE_URL": database.url},
         capture_output=True,
         text=True,
         timeout=120,
