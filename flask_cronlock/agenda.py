@@ -78,8 +78,7 @@ class Agenda:
     ) -> None:
         self.clock = clock
         self.entries = [
-            Entry(job, schedule, min(known_since[job.identity], clock), clock)
-            for job, schedule in jobs
+            Entry(job, schedule, known_since[job.identity], clock) for job, schedule in jobs
         ]
         for entry in self.entries:
             entry.begin(clock)

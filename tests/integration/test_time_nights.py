@@ -5,11 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
 
+from flask_cronlock import Ran
+from flask_cronlock.dues import _retry_in
 from flask_cronlock.testing import ManualClock, manual_clock
 
 from ..support.databases import Database
@@ -264,3 +266,21 @@ def test_a_local_morning_that_spans_two_utc_dates_is_one_day_whatever_the_zones_
     )
     noted: list[datetime] = [at("2024-05-01T23:15Z"), *instants("2024-05-01T23:15:02Z") * 2]
     assert list(row) == [*noted, "2024-05-02T05:00"]
+
+
+def test_times_of_the_database_are_reckoned_in_utc_whatever_its_sessions_zone(
+    make_world: Callable[..., World],
+) -> None:
+    """Two times of one zone are an hour apart or none, where its clock goes back between them."""
+    berlin = {"connect_args": {"options": "-c timezone=Europe/Berlin"}}
+    world = make_world(engine_options=berlin)
+    began: list[datetime] = []
+    world.cron.job("x", every="1d")(lambda run: began.append(run.started_at))
+    outcome = world.run("x")
+    assert isinstance(outcome, Ran)
+    assert began[0].tzinfo is UTC
+
+
+def test_a_retry_comes_when_it_should_though_the_clock_went_back_meanwhile() -> None:
+    failed = at("2026-10-25T00:59:59Z").astimezone(ZoneInfo("Europe/Berlin"))
+    assert _retry_in(1, failed, at("2026-10-25T01:00:00Z")) == timedelta()
