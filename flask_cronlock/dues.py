@@ -54,6 +54,7 @@ class Dues:
             texts = [schedules[job] for job in fresh]
             about = {"jobs": fresh, "schedules": texts, "since": tx.clock}
             tx.execute(self._add, {**about, "in_namespace": self._namespace})
+            tx.prove()  # With its id, a COMMIT whose answer is lost is asked for.
             known = self._known(tx, schedules)
         return known
 

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from flask_cronlock import runner
+
 from .support.bodies import Gate
 from .support.databases import Database, Server, fresh_database, temporary
 from .support.pgbouncer import PgBouncer, pgbouncer_before
@@ -109,3 +111,13 @@ def make_world(database: Database) -> Iterator[Callable[..., World]]:
             return stack.enter_context(world_on(database, **how))
 
         yield make
+
+
+@pytest.fixture
+def another_release(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Let runs that begin from now on compute another lock key."""
+
+    def deploy() -> None:
+        monkeypatch.setattr(runner, "lock_texts", lambda *about: [f"v2:{about}"])
+
+    return deploy

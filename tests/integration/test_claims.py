@@ -23,16 +23,6 @@ def database(emptied_database: Database) -> Database:
     return emptied_database
 
 
-@pytest.fixture
-def another_release(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """Let runs that begin from now on compute another lock key."""
-
-    def deploy() -> None:
-        monkeypatch.setattr(runner, "lock_texts", lambda *about: [f"v2:{about}"])
-
-    return deploy
-
-
 def add_digest(world: World, gate: Gate, error: Exception | None = None, **options: str) -> None:
     """Register a job whose first body holds at the gate and then raises *error*, if any."""
 

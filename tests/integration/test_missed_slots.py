@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from flask_cronlock import Outcome, Ran, Reason, Run, runner
+from flask_cronlock import Outcome, Ran, Reason, Run
 
 from ..support.bodies import Gate, running
 from ..support.databases import Database, fresh_database
@@ -39,16 +39,6 @@ def holding(world: World, slot: datetime, gate: Gate) -> Iterator[Future[Outcome
 @pytest.fixture
 def database(emptied_database: Database) -> Database:
     return emptied_database
-
-
-@pytest.fixture
-def another_release(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """Let runs that begin from now on compute another lock key."""
-
-    def deploy() -> None:
-        monkeypatch.setattr(runner, "lock_texts", lambda *about: [f"v2:{about}"])
-
-    return deploy
 
 
 def add_digest(world: World, work: Callable[[], object] = lambda: None, **policy: Any) -> World:
