@@ -15,6 +15,7 @@
     │   ├── DatabaseUnreachable
     │   ├── NoFreeConnection
     │   ├── NotPrimary
+    │   ├── StatementPooling
     │   ├── TablesMissing
     │   ├── RightsMissing
     │   └── SecretMissing
@@ -25,6 +26,8 @@
         │   └── SessionReplaced
         ├── ForeignObject
         ├── ForeignEngine
+        ├── SplitSession
+        ├── IsolationFixed
         ├── BrokenSlot
         └── OutcomeUnknown
 
@@ -105,6 +108,11 @@ class NotPrimary(Unavailable):
     nobody: point SQLALCHEMY_DATABASE_URI at the primary."""
 
 
+class StatementPooling(Unavailable):
+    """The pooler gives each statement a backend of its own, so there is no transaction, and no
+    lock: set pool_mode = transaction in PgBouncer, for this database or user at least."""
+
+
 class TablesMissing(Unavailable):
     """The tables of Flask-CronLock are missing or of another version: run `flask cron init-db`,
     or the app's migrations."""
@@ -131,8 +139,10 @@ class JobTimeout(RunError):
 
 class LockLost(RunError):
     """The transaction that held the lock and the claim is gone or aborted, so nothing was kept.
-    An SQL error that the job swallowed, a killed backend and a pooler's limit do this: let SQL
-    errors end the job, or keep each inside db.session.begin_nested()."""
+    An SQL error that the job swallowed does this: let SQL errors end the job, or keep each inside
+    db.session.begin_nested(). So do a killed backend and a limit that is shorter than the job,
+    such as PgBouncer's idle_transaction_timeout or query_timeout: raise it above the job's
+    timeout."""
 
 
 class TransactionEnded(LockLost):
@@ -153,6 +163,17 @@ class ForeignObject(RunError):
 class ForeignEngine(RunError):
     """The app's session led a statement to a variant of its engine, and so to another connection
     than the lock's: return db.engine from get_bind(), and give options to the statement."""
+
+
+class SplitSession(RunError):
+    """The app's session sends reads to another engine than writes, where neither the lock nor what
+    the run wrote is seen: return db.engine from get_bind() where "cronlock" is in self.info, and
+    name another engine in a statement's bind_arguments."""
+
+
+class IsolationFixed(RunError):
+    """A run is READ COMMITTED, whatever its engine is: take isolation_level out of the job, and
+    lock the rows that must not change by with_for_update()."""
 
 
 class BrokenSlot(RunError):

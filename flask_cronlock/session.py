@@ -11,15 +11,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 from flask_sqlalchemy import SQLAlchemy
-from sqlalchemy import Connection, Engine, event, text
+from flask_sqlalchemy.session import Session as FlaskSession
+from sqlalchemy import Connection, Engine, event, literal, select, text
 from sqlalchemy.exc import PendingRollbackError, SQLAlchemyError
 from sqlalchemy.orm import ORMExecuteState, Session
 
-from .exceptions import DirtySession, ForeignEngine, ForeignObject, LockLost, SessionReplaced
+from .exceptions import (
+    DirtySession,
+    ForeignObject,
+    IsolationFixed,
+    LockLost,
+    RunError,
+    SessionReplaced,
+)
+from .joined import joined_class
 
 logger = logging.getLogger("flask_cronlock")
 
@@ -30,15 +38,27 @@ JOINED: dict[str, Any] = {
     "close_resets_only": True,
 }
 """What a joined session is made with, whatever the app's ``session_options`` say."""
+READ = select(literal(1))
 WROTE = text("SELECT pg_current_xact_id_if_assigned() IS NOT NULL")
 
 
 @dataclass(slots=True)
 class _Watch:
-    """The run's connection, and whether the job was warned of another one."""
+    """The run's own connection and session, and whether the job was warned of others."""
 
     connection: Connection
+    session: Session
     warned: bool = False
+
+    def warn(self) -> None:
+        """Say, once, that the job works where neither the run's commit nor its rollback reaches."""
+        self.warned = True
+        logger.warning(
+            "The job uses a second session or transaction, in an app context or on a connection of "
+            "its own: what it writes there is kept or lost apart from the run. Use db.session in "
+            "the context that the job is called in.",
+            extra={"action": "second_transaction"},
+        )
 
 
 _watch: ContextVar[_Watch | None] = ContextVar("cronlock_watch", default=None)
@@ -53,46 +73,31 @@ def _warn_of_second_transaction(connection: Connection) -> None:
     watch = _watch.get()
     if watch is None or watch.warned or connection is watch.connection:
         return
-    watch.warned = True
-    logger.warning(
-        "The job began a second transaction on its own database, in an app context or on a "
-        "connection of its own: what it writes there is kept or lost apart from the run. Use "
-        "db.session in the context that the job is called in.",
-        extra={"action": "second_transaction"},
-    )
+    watch.warn()
 
 
-@cache
-def _joined_class(base: type[Session]) -> type[Session]:
-    """Return the app's own session class, with the default engine led to the run's connection."""
+# One that is dropped before it is flushed begins no transaction, and its objects are lost.
+@event.listens_for(FlaskSession, "transient_to_pending")
+def _warn_of_second_session(session: Session, _: object) -> None:
+    watch = _watch.get()
+    if watch is None or watch.warned or session is watch.session:
+        return
+    watch.warn()
 
-    class JoinedSession(base):  # type: ignore[valid-type,misc]
-        cronlock_connection: Connection
-        cronlock_warned = False
 
-        def get_bind(self, *args: Any, **kwargs: Any) -> Engine | Connection:
-            bind: Engine | Connection = super().get_bind(*args, **kwargs)
-            ours = self.cronlock_connection.engine
-            if bind.engine is ours:
-                return self.cronlock_connection
-            if bind.engine.pool is ours.pool:
-                raise ForeignEngine
-            self._warn_of_writes_outside(bind, kwargs.get("clause"))
-            return bind
+def _refuse_isolation(_: Connection, options: dict[str, Any]) -> None:
+    if "isolation_level" in options:
+        raise IsolationFixed
 
-        def _warn_of_writes_outside(self, bind: Engine | Connection, clause: Any) -> None:
-            writes = self._flushing or getattr(clause, "is_dml", False)
-            if self.cronlock_warned or not writes:
-                return
-            self.cronlock_warned = True
-            logger.warning(
-                "The job writes to another database (%s): that commits on its own, outside the "
-                "run's transaction, so it can be kept although the run fails.",
-                bind.engine.url.database,
-                extra={"action": "other_bind_written"},
-            )
 
-    return JoinedSession
+def _refuse_split(session: Session) -> None:
+    """Raise before the job begins, where the app's session sends plain reads elsewhere."""
+    try:
+        session.get_bind(clause=READ)
+    except RunError:
+        raise
+    except Exception:
+        logger.debug("The app's get_bind() knows no engine before the job.", exc_info=True)
 
 
 @contextmanager
@@ -102,11 +107,14 @@ def joined_session(db: SQLAlchemy, connection: Connection) -> Iterator[Session]:
     :raises SessionReplaced: at the end, when ``db.session`` is another one by then.
     """
     factory = db.session.session_factory
-    session = _joined_class(factory.class_)(**{**factory.kw, **JOINED})  # type: ignore[arg-type]
+    session = joined_class(factory.class_)(**{**factory.kw, **JOINED})  # type: ignore[arg-type]
     session.cronlock_connection = connection  # type: ignore[attr-defined]
+    session.info["cronlock"] = True
     db.session.registry.set(session)  # type: ignore[arg-type]
-    watching = _watch.set(_Watch(connection))
+    event.listen(connection, "set_connection_execution_options", _refuse_isolation)
+    watching = _watch.set(_Watch(connection, session))
     try:
+        _refuse_split(session)
         yield session
         if not db.session.registry.has() or db.session.registry() is not session:
             raise SessionReplaced

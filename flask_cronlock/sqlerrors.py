@@ -1,4 +1,5 @@
-"""What a database error means; told by SQLSTATE and the connection's state, never by its text."""
+"""What a database error means; told by SQLSTATE and the connection's state, not by its text, but
+for PgBouncer's: it has one code for all, and one language."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ from .exceptions import (
     NoFreeConnection,
     RightsMissing,
     RunError,
+    StatementPooling,
     TablesMissing,
     Unavailable,
 )
@@ -20,6 +22,9 @@ from .exceptions import (
 LOCK_NOT_AVAILABLE = "55P03"
 CANCELED = "57014"
 NO_RIGHTS = "42501"
+POOLER = "08P01"
+NO_TRANSACTIONS = "statement pooling"
+"""What PgBouncer says of BEGIN where its pool_mode is statement."""
 TIMED_OUT = {
     "25P03",  # idle_in_transaction_session_timeout
     "25P04",  # transaction_timeout
@@ -30,7 +35,7 @@ ENDED = {
     "25P02",  # the transaction is aborted
     "57P01",  # terminated by an administrator, or by a contender
     "57P02",  # crash of the server
-    "08P01",  # a pooler's limit
+    POOLER,  # its limit
 }
 MISSING_TABLES = {
     "42P01",  # undefined table
@@ -95,6 +100,8 @@ def as_unavailable(error: BaseException) -> Unavailable | None:
         return TablesMissing()
     if found.sqlstate == NO_RIGHTS:
         return RightsMissing()
+    if found.sqlstate == POOLER and NO_TRANSACTIONS in str(found):
+        return StatementPooling()
     if found.sqlstate is None:
         return DatabaseUnreachable() if isinstance(found, psycopg.OperationalError) else None
     unreachable = found.sqlstate[:2] in UNREACHABLE_CLASSES or _timed_out(found)

@@ -227,12 +227,81 @@ def another_context_of(world: World) -> None:
         another_context(world)
 
 
-def test_a_new_app_context_without_a_commit_loses_its_own_writes_only(world: World) -> None:
+def flush_and_leave(world: World) -> None:
+    world.db.session.add(note_class(world)(text="lost"))
+    world.db.session.flush()
+
+
+def add_and_leave(world: World) -> None:
+    world.db.session.add(note_class(world)(text="lost"))
+
+
+@pytest.mark.parametrize("write", [flush_and_leave, add_and_leave])
+def test_what_a_job_adds_in_another_app_context_and_does_not_commit_is_lost_with_a_warning(
+    world: World, caplog: pytest.LogCaptureFixture, write: Callable[[World], None]
+) -> None:
     @world.cron.job("digest", every=LONG)
     def digest() -> None:
         world.note("inside")
         with world.app.app_context():
-            world.note("lost")
+            write(world)
 
     value_of(world.run("digest"))
     assert world.notes == ["inside"]
+    assert actions(caplog).count("second_transaction") == 1
+
+
+def test_what_a_job_commits_in_another_app_context_before_it_fails_is_kept_with_a_warning(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    @world.cron.job("digest", every=LONG)
+    def digest() -> None:
+        world.note("inside")
+        another_context(world)
+        raise ValueError
+
+    assert isinstance(error_of(world.run("digest")), ValueError)
+    assert world.notes == ["outside"]
+    assert actions(caplog).count("second_transaction") == 1
+
+
+def test_the_default_engine_by_name_is_the_runs_own_connection(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    statement = world.db.text("INSERT INTO note VALUES ('inside')")
+
+    @world.cron.job("digest", every=LONG)
+    def digest() -> None:
+        engine = {"bind": world.db.engine}
+        world.db.session.connection(bind_arguments=engine).execute(statement)
+        world.db.session.execute(statement, bind_arguments=engine)
+        raise ValueError
+
+    assert isinstance(error_of(world.run("digest")), ValueError)
+    assert world.notes == []
+    assert "second_transaction" not in actions(caplog)
+
+
+def test_what_a_job_adds_to_its_own_session_is_no_matter(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    @world.cron.job("digest", every=LONG)
+    def digest() -> None:
+        add_and_leave(world)
+
+    value_of(world.run("digest"))
+    assert world.notes == ["lost"]
+    assert "second_transaction" not in actions(caplog)
+
+
+def note_class(world: World) -> Any:
+    class Note(world.db.Model):  # type: ignore[name-defined, misc]
+        __table__ = world.db.Table(
+            "note", world.db.metadata, world.db.Column("text", world.db.Text, primary_key=True)
+        )
+
+    return Note
+
+
+def actions(caplog: pytest.LogCaptureFixture) -> list[str | None]:
+    return [record.__dict__.get("action") for record in caplog.records]

@@ -133,13 +133,14 @@ def test_work_waits_for_locks_as_long_as_the_server_says(
     assert outcome.value == "7000"
 
 
+@pytest.mark.parametrize("whose", ["DATABASE {0}", "ROLE CURRENT_USER IN DATABASE {0}"])
 @pytest.mark.parametrize(
     "limit", ["idle_in_transaction_session_timeout", "transaction_timeout", "statement_timeout"]
 )
 def test_the_jobs_own_timeout_governs_and_not_the_servers_shorter_one(
-    database: Database, make_world: Callable[..., World], limit: str
+    database: Database, make_world: Callable[..., World], limit: str, whose: str
 ) -> None:
-    database.query(f"ALTER DATABASE {database.name} SET {limit} = '500ms'")
+    database.query(f"ALTER {whose.format(database.name)} SET {limit} = '500ms'")
     world = make_world()
     contenders: list[Outcome] = []
 

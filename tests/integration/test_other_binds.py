@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
-from sqlalchemy import insert
+from sqlalchemy import insert, text
 
 from ..support.databases import Database, Server, fresh_database
 from ..support.outcomes import LONG, error_of, value_of
@@ -46,7 +47,20 @@ def by_core(world: World) -> None:
     world.db.session.execute(insert(world.event.__table__))  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("write", [by_flush, by_core])
+def by_text(world: World) -> None:
+    world.db.session.execute(text("INSERT INTO event DEFAULT VALUES"), bind_arguments=there(world))
+
+
+def by_connection(world: World) -> None:
+    connection = world.db.session.connection(bind_arguments=there(world))
+    connection.execute(text("INSERT INTO event DEFAULT VALUES"))
+
+
+def there(world: World) -> dict[str, Any]:
+    return {"bind": world.db.engines["other"]}
+
+
+@pytest.mark.parametrize("write", [by_flush, by_core, by_text, by_connection])
 def test_a_write_to_another_bind_is_warned_of_and_outlives_the_rollback(
     world: World,
     other: Database,
@@ -81,12 +95,22 @@ def test_another_bind_is_written_on_a_connection_of_its_own_engine(
     assert world.notes == ["inside"]
 
 
+def read_by_model(world: World) -> int:
+    return len(world.db.session.scalars(world.db.select(world.event)).all())  # type: ignore[attr-defined]
+
+
+def read_by_text(world: World) -> int:
+    statement = text("  select count(*) FROM event")
+    return int(world.db.session.execute(statement, bind_arguments=there(world)).scalar_one())
+
+
+@pytest.mark.parametrize("read", [read_by_model, read_by_text])
 def test_reading_another_bind_is_not_warned_of(
-    world: World, caplog: pytest.LogCaptureFixture
+    world: World, caplog: pytest.LogCaptureFixture, read: Callable[[World], int]
 ) -> None:
     @world.cron.job("digest", every=LONG)
     def digest() -> int:
-        return len(world.db.session.scalars(world.db.select(world.event)).all())  # type: ignore[attr-defined]
+        return read(world)
 
     assert value_of(world.run("digest")) == 0
     assert not [record for record in caplog.records if record.levelno >= logging.WARNING]

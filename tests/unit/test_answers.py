@@ -33,6 +33,7 @@ ROWS: dict[str, tuple[int, str, str]] = {
     "DatabaseUnreachable": (503, "Database unavailable", "try again when it is"),
     "NoFreeConnection": (503, "No connection free", "raise pool_size or pool_timeout"),
     "NotPrimary": (503, "Database unavailable", "point SQLALCHEMY_DATABASE_URI at the primary"),
+    "StatementPooling": (503, "Database unavailable", "set pool_mode = transaction"),
     "TablesMissing": (503, "Tables missing", "run `flask cron init-db`"),
     "RightsMissing": (503, "Rights missing", "GRANT SELECT, INSERT, UPDATE"),
     "SecretMissing": (503, "No secret configured", "set CRONLOCK_SECRET or CRON_SECRET"),
@@ -43,6 +44,8 @@ ROWS: dict[str, tuple[int, str, str]] = {
     "SessionReplaced": (500, "Lock lost", "take db.session.remove() out of the job"),
     "ForeignObject": (500, "Job failed", "load it again through the session"),
     "ForeignEngine": (500, "Job failed", "return db.engine from get_bind()"),
+    "SplitSession": (500, "Job failed", "return db.engine from get_bind()"),
+    "IsolationFixed": (500, "Job failed", "take isolation_level out of the job"),
     "BrokenSlot": (500, "Slot broken", "run the slot by hand with --force"),
     "OutcomeUnknown": (500, "Outcome unknown", "the next hit for the slot settles it"),
 }
