@@ -69,6 +69,7 @@ class Reports:
             engine = self.state.db.engine
             with GuardedTransaction(engine, SHORT_TIMEOUT, run.instance) as tx:
                 self.state.ledger.record_failure(tx, run, self._text(failed.error), stamp)
+                tx.prove()
                 tx.commit()
         except Exception as error:
             logger.error(

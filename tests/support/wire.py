@@ -1,28 +1,64 @@
-"""A wire between an app and PostgreSQL that can be cut at one message."""
+"""A wire between a client and PostgreSQL that can be broken at one message."""
 
 from __future__ import annotations
 
 import contextlib
 import enum
 import socket
-import struct
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from .databases import Database
+from .wire_messages import READY, Framing, Side, asks_for_an_answer
 
-WISHES = (80877103, 80877104)
-"""First messages that ask for TLS or GSSAPI; the true start-up message follows them."""
+HOLD_UP = 0.01
+"""Seconds for which a message is held up."""
 
 
 class Cut(enum.Enum):
-    """What is lost."""
+    """What becomes of one message."""
 
-    BEFORE = "the message never reaches the server, and the connection breaks"
-    AFTER = "the server has done what it says, and the connection breaks before its answer"
-    SILENCE = "the message is swallowed, and neither side hears anything more"
+    BEFORE = "it never arrives, and the connection breaks"
+    AFTER = "it arrives, and the connection breaks before the answer, if it asks for one"
+    SILENCE = "it is swallowed, and neither side hears anything more"
+    STALL = "it comes late, and nothing breaks"
+
+
+@dataclass(frozen=True)
+class Armed:
+    """The one message that is to be cut: the *number*-th of its *side*, or one with a *text*."""
+
+    cut: Cut
+    side: Side = Side.FRONTEND
+    number: int = 0
+    text: bytes = b""
+    refuse: bool = False
+
+    def hits(self, side: Side, number: int, message: bytes) -> bool:
+        if side is not self.side:
+            return False
+        return number == self.number if self.number else self.text in message
+
+
+@dataclass
+class Tally:
+    """How many messages went over the wire, and how many times an answer was waited for."""
+
+    frontend: int = 0
+    backend: int = 0
+    round_trips: int = 0
+
+    def add(self, side: Side, message: bytes) -> int:
+        """Count *message*, and return which of its side's it is."""
+        if side is Side.FRONTEND:
+            self.frontend += 1
+            return self.frontend
+        self.backend += 1
+        self.round_trips += message[:1] == READY
+        return self.backend
 
 
 @dataclass
@@ -31,7 +67,14 @@ class Line:
 
     client: socket.socket
     server: socket.socket
+    framing: Framing = field(default_factory=Framing)
     cut: Cut | None = None
+    """What has happened to it; after :attr:`Cut.AFTER` it breaks at the server's next word."""
+
+    def ends(self, sender: Side) -> tuple[socket.socket, socket.socket]:
+        """Return where the messages of *sender* come from, and where they go."""
+        ends = self.client, self.server
+        return ends if sender is Side.FRONTEND else ends[::-1]
 
     def hang_up(self) -> None:
         for side in (self.client, self.server):
@@ -45,30 +88,51 @@ class Line:
 
 @dataclass
 class Wire:
-    """A forwarding port before one server; :meth:`cut_at` arms one cut."""
+    """A forwarding port before one server; it is armed for one cut at a time."""
 
-    server: str
+    server: str | tuple[str, int]
     listener: socket.socket
     refusing: bool = False
     """Every new connection is closed at once."""
     was_cut: threading.Event = field(default_factory=threading.Event)
-    _armed: tuple[bytes, Cut, bool] | None = None
+    tally: Tally = field(default_factory=Tally)
+    """What went over it, on all its connections, since it was last armed or set to count."""
+    _armed: Armed | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock)
     _lines: list[Line] = field(default_factory=list)
     _threads: list[threading.Thread] = field(default_factory=list)
 
-    def url(self, database: Database) -> str:
+    @property
+    def address(self) -> tuple[str, int]:
+        """Where clients are to connect to."""
         host, port = self.listener.getsockname()
+        return host, port
+
+    def url(self, database: Database) -> str:
+        host, port = self.address
         options = "sslmode=disable&gssencmode=disable"
         return f"postgresql+psycopg://postgres@{host}:{port}/{database.name}?{options}"
 
     def cut_at(self, text: bytes, cut: Cut, refuse: bool = False) -> None:
         """Cut at the next client message that holds *text*, and *refuse* connections from then."""
-        self.was_cut.clear()
-        self._armed = (text, cut, refuse)
+        self._arm(Armed(cut, text=text, refuse=refuse))
+
+    def cut_message(self, side: Side, number: int, cut: Cut, refuse: bool = False) -> None:
+        """Cut at the *number*-th message of *side* from now, and *refuse* connections from then."""
+        self._arm(Armed(cut, side, number, refuse=refuse))
+
+    def count(self) -> None:
+        """Count anew from now, and cut nothing."""
+        self._arm(None)
+
+    def _arm(self, armed: Armed | None) -> None:
+        with self._lock:
+            self._armed, self.tally = armed, Tally()
+            self.was_cut.clear()
 
     def mend(self) -> None:
-        """Let connections through again."""
-        self.refusing = False
+        """Let connections through again, whole."""
+        self._armed, self.refusing = None, False
 
     def start(self, work: Callable[..., None], *args: object) -> None:
         thread = threading.Thread(target=work, args=args, daemon=True)
@@ -82,51 +146,68 @@ class Wire:
                 if self.refusing:
                     client.close()
                     continue
-                line = Line(client, socket.socket(socket.AF_UNIX))
+                line = Line(client, _connected(self.server))
+                client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 self._lines.append(line)
-                line.server.connect(self.server)
-                self.start(self._forward, line)
-                self.start(self._answer, line)
+                for side in Side:
+                    self.start(self._carry, line, side)
 
-    def _forward(self, line: Line) -> None:
-        """Carry what the client says, message by message."""
-        started = False
+    def _carry(self, line: Line, sender: Side) -> None:
+        """Carry what one side says, until the connection ends or is cut."""
+        source, _ = line.ends(sender)
         with contextlib.suppress(OSError):
-            while message := _message(line.client, started):
-                line.cut = self._disarm(message)
-                if line.cut is Cut.SILENCE:
-                    self.was_cut.set()
-                    return
-                if line.cut is Cut.BEFORE:
-                    self.was_cut.set()
+            while data := source.recv(65536):
+                messages = line.framing.split(sender, data)
+                if messages and not self._pass_on(line, sender, messages):
                     break
-                line.server.sendall(message)
-                started = started or struct.unpack("!I", message[4:8])[0] not in WISHES
-        line.hang_up()
-
-    def _answer(self, line: Line) -> None:
-        """Carry what the server says."""
-        with contextlib.suppress(OSError):
-            while data := line.server.recv(65536):
-                if line.cut is Cut.AFTER:
-                    self.was_cut.set()
-                    break
-                if line.cut is None:
-                    line.client.sendall(data)
         if line.cut is not Cut.SILENCE:
             line.hang_up()
 
-    def _disarm(self, message: bytes) -> Cut | None:
-        """Return the cut that is to be made at *message*; each is made once."""
-        if self._armed is None or self._armed[0] not in message:
-            return None
-        _, cut, self.refusing = self._armed
-        self._armed = None
-        return cut
+    def _pass_on(self, line: Line, sender: Side, messages: list[bytes]) -> bool:
+        """Pass *messages* on up to the one that is cut; return whether the connection lives on."""
+        _, target = line.ends(sender)
+        if line.cut is Cut.AFTER:
+            self.was_cut.set()
+        if line.cut is not None:
+            return line.cut is Cut.SILENCE
+        whole = b""
+        for message in messages:
+            cut = self._take(sender, message)
+            if cut is Cut.STALL:
+                target.sendall(whole)
+                whole = b""
+                time.sleep(HOLD_UP)
+                self.was_cut.set()
+            elif cut is not None:
+                return self._break(line, sender, cut, whole, message)
+            whole += message
+        target.sendall(whole)
+        return True
+
+    def _break(self, line: Line, sender: Side, cut: Cut, whole: bytes, message: bytes) -> bool:
+        """Cut *line* at *message*, after the *whole* ones before it; return whether it lives on."""
+        _, target = line.ends(sender)
+        waits = cut is Cut.AFTER and sender is Side.FRONTEND and asks_for_an_answer(message)
+        lives = waits or cut is Cut.SILENCE
+        line.cut = cut if lives else Cut.BEFORE
+        target.sendall(whole + message if cut is Cut.AFTER else whole)
+        if not waits:
+            self.was_cut.set()
+        return lives
+
+    def _take(self, sender: Side, message: bytes) -> Cut | None:
+        """Count *message*; return the cut that is to be made at it. Each is made once."""
+        with self._lock:
+            number = self.tally.add(sender, message)
+            armed = self._armed
+            if armed is None or not armed.hits(sender, number, message):
+                return None
+            self._armed, self.refusing = None, armed.refuse
+            return armed.cut
 
     def hang_up(self) -> None:
-        """Break every connection."""
-        for line in self._lines:
+        """Break every connection there is; those that follow at once are others."""
+        for line in list(self._lines):
             line.hang_up()
 
     def close(self) -> None:
@@ -138,31 +219,32 @@ class Wire:
             line.close()
 
 
-def _message(stream: socket.socket, started: bool) -> bytes:
-    """Return one whole message: type (not before the start-up is over), length and body."""
-    head = _read(stream, 5 if started else 4)
-    return head and head + _read(stream, struct.unpack("!I", head[-4:])[0] - 4)
+def _connected(server: str | tuple[str, int]) -> socket.socket:
+    if isinstance(server, tuple):
+        made = socket.create_connection(server, 10)
+        made.settimeout(None)
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return made
+    made = socket.socket(socket.AF_UNIX)
+    made.connect(server)
+    return made
 
 
-def _read(stream: socket.socket, size: int) -> bytes:
-    """Return *size* bytes, or none at the end of the stream."""
-    data = b""
-    while len(data) < size:
-        more = stream.recv(size - len(data))
-        if not more:
-            return b""
-        data += more
-    return data
+@contextmanager
+def wire_to(server: str | tuple[str, int]) -> Iterator[Wire]:
+    """Forward a free loopback port to *server*."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        wire = Wire(server, listener)
+        wire.start(wire.accept)
+        try:
+            yield wire
+        finally:
+            wire.close()
 
 
 @contextmanager
 def wire_before(database: Database) -> Iterator[Wire]:
     """Forward a free loopback port to the unix socket of *database*'s server."""
     server = database.server
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        wire = Wire(f"{server.socket_folder}/.s.PGSQL.{server.port}", listener)
-        wire.start(wire.accept)
-        try:
-            yield wire
-        finally:
-            wire.close()
+    with wire_to(f"{server.socket_folder}/.s.PGSQL.{server.port}") as wire:
+        yield wire

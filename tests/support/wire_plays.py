@@ -1,0 +1,218 @@
+"""The runs that are cut off: each can be made again and again, for one number after another."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any, ClassVar
+
+from flask_cronlock import Failed, Skipped
+from flask_cronlock.exceptions import CronLockError, OutcomeUnknown
+
+from .clocks import engine_of
+from .processes import wait_until
+from .worlds import World
+
+MINUTE = timedelta(minutes=1)
+START = datetime.now(UTC).replace(second=0, microsecond=0) - timedelta(days=300)
+
+BACKENDS = """
+SELECT count(*) FROM pg_stat_activity
+WHERE datname = current_database() AND backend_type = 'client backend'
+"""
+
+
+class Planned(Exception):
+    """The job fails, as it is meant to."""
+
+
+class Told(enum.Enum):
+    """What the caller was told of the effect."""
+
+    KEPT = "it is there"
+    NOTHING = "nothing was done"
+    UNKNOWN = "it may be there"
+
+
+class Play:
+    """A run that wins its slot and writes one note."""
+
+    name = "winner"
+    job = "winner"
+    timeout = "20s"
+    step = 1
+    """How many slots lie between two numbers; those between are missed."""
+    once = True
+    """Whether the clean retry finds what was kept, and adds nothing to it."""
+    settles = True
+    """Whether nobody is ever told that an effect may be there, while the server can be asked."""
+    ends = Told.KEPT
+    """What a run that nothing happens to tells, before the clean retry."""
+    how: ClassVar[Mapping[str, Any]] = {}
+    """What else the run is called with."""
+
+    def __init__(self, world: World, suffix: str = "") -> None:
+        self.world, self.number = world, 0
+        self.job = f"{self.job}-{suffix}" if suffix else self.job
+        world.cron.job(self.job, every="1m", max_lateness="1000d", timeout=self.timeout)(self.work)
+
+    def work(self) -> None:
+        self.world.note(self.text)
+
+    @property
+    def text(self) -> str:
+        """What the present number writes."""
+        return f"{self.job} {self.number}"
+
+    @property
+    def slot(self) -> datetime:
+        return START + self.number * self.step * MINUTE
+
+    @contextmanager
+    def set(self) -> Iterator[None]:
+        """Set the stage for the next number, until the clean retry."""
+        self.number += 1
+        yield
+
+    def act(self) -> Any:
+        """Make the run, and return its outcome."""
+        return self.world.run(self.job, slot=self.slot, **self.how)
+
+    def tell(self) -> Told:
+        """Make the run, and return what is told of it; any other error than ours is a fault."""
+        try:
+            outcome = self.act()
+        except OutcomeUnknown:
+            return Told.UNKNOWN
+        except CronLockError:
+            return Told.NOTHING
+        if isinstance(outcome, Failed):
+            assert isinstance(outcome.error, (CronLockError, Planned)), outcome
+            return Told.UNKNOWN if isinstance(outcome.error, OutcomeUnknown) else Told.NOTHING
+        return Told.NOTHING if isinstance(outcome, Skipped) else Told.KEPT
+
+    def check_told(self, told: Told, before: int) -> None:
+        """See that *told* is true of the effect, which was there *before* so many times."""
+        added = {Told.KEPT: (1,), Told.NOTHING: (0,), Told.UNKNOWN: (0, 1)}[told]
+        assert self.kept() - before in added, told
+
+    def kept(self) -> int:
+        """Return how often the effect is in the database."""
+        return self.count("SELECT count(*) FROM note WHERE text = %s", self.text)
+
+    def count(self, query: str, *values: object) -> int:
+        row = self.world.probe.execute(query, values or None).fetchone()
+        assert row
+        return int(row[0])
+
+    def check(self) -> None:
+        """See that the ledger says the same as the effect."""
+        rows = self.world.probe.execute(
+            "SELECT state FROM cronlock_run WHERE job = %s AND scheduled_at = %s",
+            [self.job, self.slot],
+        ).fetchall()
+        assert rows == [("done",)] * self.kept()
+
+
+class Brief(Play):
+    """Its lock is soon free, also where nobody hears of it."""
+
+    name = "brief winner"
+    job = "brief"
+    timeout = "3s"
+
+
+class OnNewConnection(Play):
+    """Its connection is opened by it."""
+
+    name = "winner on a new connection"
+    job = "new-connection"
+
+    @contextmanager
+    def set(self) -> Iterator[None]:
+        self.number += 1
+        engine_of(self.world).dispose()
+        wait_until(lambda: self.count(BACKENDS) == 1)  # The farewell is a message too.
+        yield
+
+
+class AfterMissed(Play):
+    """It also writes down two slots that were missed."""
+
+    name = "winner after missed slots"
+    job = "after-missed"
+    step = 3
+
+    def check(self) -> None:
+        super().check()
+        missed = self.count(
+            "SELECT count(*) FROM cronlock_run WHERE job = %s AND state = 'missed'"
+            " AND scheduled_at BETWEEN %s AND %s",
+            *(self.job, self.slot - self.step * MINUTE, self.slot),
+        )
+        assert missed == (2 if self.kept() and self.number > 1 else 0)
+
+
+class AlreadyRan(Play):
+    name = "already ran"
+    job = "already-ran"
+    ends = Told.NOTHING
+
+    def __init__(self, world: World, suffix: str = "") -> None:
+        super().__init__(world, suffix)
+        self.act()
+
+    @contextmanager
+    def set(self) -> Iterator[None]:
+        yield
+
+
+class AlreadyRunning(Play):
+    """Another session has the lock, and lets it go for the clean retry."""
+
+    name = "already running"
+    job = "already-running"
+    ends = Told.NOTHING
+
+    @contextmanager
+    def set(self) -> Iterator[None]:
+        self.number += 1
+        with self.world.database.connect() as other:
+            other.execute("SELECT pg_advisory_lock(hashtextextended(%s, 0))", [self.job])
+            yield
+            other.execute("SELECT pg_advisory_unlock_all()")
+
+
+class Failing(Play):
+    """The job raises, but not in the clean retry."""
+
+    name = "failing job"
+    job = "failing"
+    ends = Told.NOTHING
+    fails = False
+
+    @contextmanager
+    def set(self) -> Iterator[None]:
+        self.number += 1
+        self.fails = True
+        yield
+        self.fails = False
+
+    def work(self) -> None:
+        super().work()
+        if self.fails:
+            raise Planned
+
+    def check_told(self, told: Told, before: int) -> None:
+        super().check_told(told, before)
+        attempts = "SELECT count(*) FROM cronlock_attempt WHERE job = %s AND scheduled_at = %s"
+        assert self.count(attempts, self.job, self.slot) <= 1
+
+
+class Forced(Play):
+    name = "forced run"
+    job = "forced"
+    once = False
+    how: ClassVar = {"force": True}
