@@ -10,6 +10,7 @@ from datetime import UTC, date, datetime, time
 from cronsim import CronSim, CronSimError
 
 from .exceptions import ScheduleError
+from .texts import shown
 
 FIRST_YEAR, LAST_YEAR = 1970, 9998
 
@@ -94,7 +95,7 @@ class CronFields:
 
 def _split(expression: str) -> list[str]:
     if not isinstance(expression, str):
-        raise ScheduleError(f"schedule={expression!r} is not text; write it as '0 7 * * *'")
+        raise ScheduleError(f"schedule={shown(expression)} is not text; write it as '0 7 * * *'")
     fields = expression.split()
     if len(fields) == 5:
         return fields

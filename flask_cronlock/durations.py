@@ -6,6 +6,7 @@ import re
 from datetime import timedelta
 
 from .exceptions import DurationError
+from .texts import shown
 
 Duration = timedelta | int | float | str
 
@@ -20,16 +21,17 @@ def parse_duration(value: Duration, what: str) -> timedelta:
     A number means seconds; text is one number and one unit out of s, m, h and d. Whatever is not
     positive, or longer than a century, raises `DurationError` that begins with `what`.
     """
+    given = f"{what}={shown(value)}"
     try:
         duration = _read(value)
     except OverflowError:
-        raise DurationError(f"{what}={value!r} is longer than a century; shorten it") from None
+        raise DurationError(f"{given} is longer than a century; shorten it") from None
     if duration is None:
-        raise DurationError(f"{what}={value!r} is not a duration")
+        raise DurationError(f"{given} is not a duration")
     if duration <= timedelta(0):
-        raise DurationError(f"{what}={value!r} is not positive")
+        raise DurationError(f"{given} is not positive")
     if duration > _LONGEST:
-        raise DurationError(f"{what}={value!r} is longer than a century; shorten it")
+        raise DurationError(f"{given} is longer than a century; shorten it")
     return duration
 
 
@@ -37,7 +39,8 @@ def parse_every(value: Duration) -> timedelta:
     """Return the interval of an `every=` schedule: whole seconds, at least one."""
     interval = parse_duration(value, "every")
     if interval % timedelta(seconds=1):
-        raise DurationError(f"every={value!r} is not in whole seconds; round it, the least is '1s'")
+        given = f"every={shown(value)}"
+        raise DurationError(f"{given} is not in whole seconds; round it, the least is '1s'")
     return interval
 
 

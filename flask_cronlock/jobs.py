@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
-from types import CellType
+from types import AsyncGeneratorType, CellType, CoroutineType, GeneratorType
 from typing import Any
+
+from werkzeug.local import LocalProxy
 
 from .run import Run
 from .schedule import Schedule
@@ -91,15 +93,25 @@ def done(function: Callable[..., Any], value: Any) -> Any:
 
     A generator is a value like any other, unless *function* is what it was to run.
     """
-    body = inspect.isgenerator(value) and value.gi_code is _code_of(function)
-    if body or inspect.isawaitable(value) or inspect.isasyncgen(value):
-        if inspect.iscoroutine(value):
+    kind = type(value)
+    body = kind is GeneratorType and value.gi_code is _code_of(function)
+    if body or _is_deferred(value):
+        if kind is CoroutineType:
             value.close()
         raise TypeError(
-            f"A {type(value).__name__} was returned, whose work nobody does: call asyncio.run(), "
+            f"A {kind.__name__} was returned, whose work nobody does: call asyncio.run(), "
             "or iterate, in the function itself."
         )
     return value
+
+
+def _is_deferred(value: Any) -> bool:
+    """Tell whether *value* is work still to be done; by its type, since what it says of its class
+    may raise, and since Flask's proxies can be awaited whatever is behind them."""
+    kind = type(value)
+    if kind is GeneratorType:
+        return bool(value.gi_code.co_flags & inspect.CO_ITERABLE_COROUTINE)
+    return kind is AsyncGeneratorType or (kind is not LocalProxy and issubclass(kind, Awaitable))
 
 
 def _code_of(function: Callable[..., Any]) -> object:

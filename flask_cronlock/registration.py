@@ -12,6 +12,8 @@ from .durations import Duration, parse_duration
 from .exceptions import RegistrationError
 from .jobs import DEFAULT_CATCH_UP, JOB_NAME, CatchUp, Job
 from .schedule import CronSchedule, EverySchedule, Schedule
+from .texts import shown
+from .zones import load_zone
 
 LONGEST_TIMEOUT = timedelta(days=24)
 """PostgreSQL keeps its limits as milliseconds in 31 bits."""
@@ -67,8 +69,9 @@ def _scheduled(
     if expression is None:
         return lambda _: None
     in_zone = cache(lambda zone: CronSchedule(expression, zone))
-    in_zone("UTC" if tz is None else tz)
-    return lambda zone: in_zone(zone if tz is None else tz)
+    named = None if tz is None else load_zone(tz).key
+    in_zone(named or "UTC")
+    return lambda zone: in_zone(named or zone)
 
 
 def _refuse_policies(max_lateness: object, catch_up: object, max_catch_up: object) -> None:
@@ -86,10 +89,9 @@ def _checked_lateness(value: Duration | None) -> timedelta | None:
 
 
 def _checked_catch_up(value: object) -> CatchUp:
-    try:
-        return CatchUp(value)  # type: ignore[arg-type,unused-ignore]
-    except ValueError:
-        raise RegistrationError(f"catch_up={value!r:.80}: give latest, all or none") from None
+    if not isinstance(value, str) or value not in list(CatchUp):
+        raise RegistrationError(f"catch_up={shown(value)}: give latest, all or none")
+    return CatchUp(value)
 
 
 def _checked_most(catch_up: object, value: object) -> int:
@@ -98,7 +100,7 @@ def _checked_most(catch_up: object, value: object) -> int:
     if catch_up != CatchUp.ALL:
         raise RegistrationError('max_catch_up= goes with catch_up="all"')
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST_CATCH_UP:
-        raise RegistrationError(f"max_catch_up={value!r:.80}: give 1 to {MOST_CATCH_UP}")
+        raise RegistrationError(f"max_catch_up={shown(value)}: give 1 to {MOST_CATCH_UP}")
     return value
 
 
@@ -111,9 +113,10 @@ def checked_timeout(value: Duration) -> timedelta:
 
 
 def _checked_previous(name: str, previous: Sequence[str]) -> tuple[str, ...]:
-    names = (previous,) if isinstance(previous, str) else tuple(previous)
+    alone = isinstance(previous, str) or not isinstance(previous, Sequence)
+    names: tuple[str, ...] = (previous,) if alone else tuple(previous)  # type: ignore[assignment]
     if not all(isinstance(old, str) and JOB_NAME.fullmatch(old) for old in names):
-        raise RegistrationError(f"previous_names={previous!r:.80} are no job names")
+        raise RegistrationError(f"previous_names={shown(previous)} are no job names")
     if name in names:
         raise RegistrationError("previous_names= are the names that it had before this one")
     return names
@@ -121,11 +124,12 @@ def _checked_previous(name: str, previous: Sequence[str]) -> tuple[str, ...]:
 
 def _checked_name(name: str | None, function: Callable[..., Any]) -> str:
     if name is None:
-        name = getattr(function, "__name__", "").strip("_").lower().replace("_", "-")
+        own = getattr(function, "__name__", "")
+        name = own.strip("_").lower().replace("_", "-") if isinstance(own, str) else own
     if not isinstance(name, str) or not JOB_NAME.fullmatch(name):
         raise RegistrationError(
-            f'{name!r} is no job name: use lower-case letters, digits, "-" and "_", at most 63, '
-            "the first a letter or digit"
+            f'{shown(name)} is no job name: use lower-case letters, digits, "-" and "_", at most '
+            "63, the first a letter or digit"
         )
     return name
 
@@ -135,7 +139,7 @@ def _takes_run(function: Callable[..., Any]) -> bool:
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
-        raise RegistrationError(f"{function!r:.80} does not tell its arguments") from None
+        raise RegistrationError(f"{shown(function)} does not tell its arguments") from None
     parameters = [
         parameter
         for parameter in signature.parameters.values()
@@ -153,7 +157,7 @@ def _takes_run(function: Callable[..., Any]) -> bool:
 def refuse_deferred(function: Callable[..., Any]) -> None:
     """Raise :exc:`RegistrationError` for what is no function, or does its work after the call."""
     if not callable(function):
-        raise RegistrationError(f"{function!r:.80} is no function")
+        raise RegistrationError(f"{shown(function)} is no function")
     called = (function, type(function).__call__)
     if any(inspect.iscoroutinefunction(f) or inspect.isasyncgenfunction(f) for f in called):
         raise RegistrationError(

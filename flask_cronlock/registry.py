@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from .exceptions import RegistrationError, UnknownJob
 from .jobs import Job
+from .texts import shown
 
 logger = logging.getLogger("flask_cronlock")
 
@@ -39,7 +40,7 @@ class Registry:
         try:
             return self._jobs[name]
         except (KeyError, TypeError):
-            raise UnknownJob(repr(name)[:80]) from None
+            raise UnknownJob(shown(name)) from None
 
     def __contains__(self, name: object) -> bool:
         return name in self._jobs

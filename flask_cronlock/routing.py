@@ -23,7 +23,7 @@ class SlashedConverter(BaseConverter):
         super().__init__(map)
         parts = [re.escape(part) for part in prefix.split("/") if part]
         self._prefix = re.compile("/*" + "/+".join(parts))
-        self.regex = self._prefix.pattern + "(?:/.*)?"
+        self.regex = self._prefix.pattern + "(?s:/.*)?"
 
     def to_python(self, value: str) -> str:
         return self._prefix.sub("", value, count=1).strip("/")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import traceback
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 LONGEST_VALUE = 500
 LONGEST_ERROR = 1000
+LONGEST_ARGUMENT = 80
 
 
 def value_text(value: object, secrets: Iterable[bytes] = ()) -> str:
@@ -29,11 +30,22 @@ def value_text(value: object, secrets: Iterable[bytes] = ()) -> str:
     return shortened
 
 
+def shown(argument: object) -> str:
+    """Return the start of the ``repr`` of what a caller gave, for the error that refuses it."""
+    return _repr(argument)[:LONGEST_ARGUMENT]
+
+
 def _repr(value: object) -> str:
+    kind = _told(lambda: type(value).__name__, "object")
+    return _told(lambda: repr(value), f"<{kind}>")
+
+
+def _told(tell: Callable[[], str], otherwise: str) -> str:
+    """Return what an object says of itself, as a plain string, which no subclass has a say in."""
     try:
-        return repr(value)
+        return str.__str__(tell())
     except Exception:
-        return f"<{type(value).__name__}>"
+        return otherwise
 
 
 def _shortened(text: str, longest: int) -> str:
@@ -42,11 +54,9 @@ def _shortened(text: str, longest: int) -> str:
 
 def error_text(error: BaseException, secrets: Iterable[bytes] = ()) -> str:
     """Return class and first line of *error*, without secrets and without what no table takes."""
-    try:
-        first_line = str(error).partition("\n")[0]
-    except Exception:
-        first_line = "(its text could not be had)"
-    text = redacted(f"{type(error).__qualname__}: {first_line}", secrets)
+    kind = _told(lambda: type(error).__qualname__, "Error")
+    first_line = _told(lambda: str(error), "(its text could not be had)").partition("\n")[0]
+    text = redacted(f"{kind}: {first_line}", secrets)
     printable = "".join(
         character if character.isprintable() else ascii(character)[1:-1]
         for character in text[:LONGEST_ERROR]
@@ -57,9 +67,14 @@ def error_text(error: BaseException, secrets: Iterable[bytes] = ()) -> str:
 def loggable(error: BaseException, secrets: Iterable[bytes]) -> tuple[BaseException | None, str]:
     """Return *error* for a log's ``exc_info``, and what to append to the message.
 
-    One whose traceback holds a secret must not get there: its redacted traceback is appended.
+    One whose traceback holds a secret must not get there: its redacted traceback is appended. So is
+    where it came from, of one that makes a traceback fail.
     """
-    trace = "".join(traceback.format_exception(error))
+    try:
+        trace = "".join(traceback.format_exception(error))
+    except Exception:
+        frames = "".join(traceback.format_tb(error.__traceback__))
+        return None, f"\n{redacted(frames, secrets).rstrip()}"
     safe = redacted(trace, secrets)
     return (error, "") if safe == trace else (None, f"\n{safe.rstrip()}")
 

@@ -51,8 +51,11 @@ def register_views(app: Flask, config: Config) -> None:
     app.register_blueprint(blueprint)
     app.view_functions[ENDPOINT] = answer
     app.url_map.converters.setdefault("cronlock_slashed", SlashedConverter)
-    for path in (f"{config.url_prefix}/<job>", f"/<cronlock_slashed({config.url_prefix!r}):job>"):
+    slashed = f"/<cronlock_slashed({config.url_prefix!r}):job>"
+    for path in (f"{config.url_prefix}/<job>", slashed):
         app.url_map.add(Rule(path, endpoint=ENDPOINT))
+    # One that asks for an upgrade is matched by no other rule.
+    app.url_map.add(Rule(slashed, endpoint=ENDPOINT, websocket=True))
 
 
 def _protections(app: Flask) -> list[Any]:

@@ -10,6 +10,7 @@ from itertools import pairwise
 from zoneinfo import ZoneInfo, available_timezones
 
 from .exceptions import ScheduleError
+from .texts import shown
 
 # Keys that load, but mean "whatever this host is set to" or "not set at all".
 _NO_PLACE = frozenset({"Factory", "localtime", "posixrules"})
@@ -26,8 +27,8 @@ def load_zone(name: object) -> ZoneInfo:
     if isinstance(name, str) and name in zones:
         return ZoneInfo(name)
     if not zones:
-        raise ScheduleError(f"time zone {name!r}: no time zone data here; pip install tzdata")
-    raise ScheduleError(f"unknown time zone {name!r}; {_cure(name, zones)}")
+        raise ScheduleError(f"time zone {shown(name)}: no time zone data here; pip install tzdata")
+    raise ScheduleError(f"unknown time zone {shown(name)}; {_cure(name, zones)}")
 
 
 def local(instant: datetime, zone: ZoneInfo) -> datetime:
