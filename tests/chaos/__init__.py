@@ -1,0 +1,1 @@
+"""Chaos: every fault at once upon real instances, and a checker that judges what is left."""
