@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -42,9 +43,13 @@ def opened(module_database: Database) -> Iterator[Theatre]:
 
 
 @pytest.fixture
-def theatre(opened: Theatre) -> Theatre:
+def theatre(
+    opened: Theatre, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Theatre]:
     opened.together, opened.orders = (), 0
-    return opened
+    yield opened
+    with capsys.disabled():
+        sys.stdout.write(f"\n{request.node.name}: {opened.orders} orders\n")
 
 
 def play_all(theatre: Theatre, wishes: list[Wish]) -> None:
