@@ -110,7 +110,7 @@ def gunicorn(
 
 
 def _wait_until_up(instance: Instance) -> None:
-    until = time.monotonic() + 30
+    until = time.monotonic() + 90
     while time.monotonic() < until:
         assert instance.process.poll() is None, instance.log.read_text()
         if "Booting worker" in instance.log.read_text():
