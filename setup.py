@@ -12,6 +12,7 @@ TEST = [
     "flask-wtf>=1.2",
     "flask-limiter>=3.8",
 ]
+BENCH = [*TEST, "apscheduler>=3.11,<4", "PALs>=0.4", "redis>=5"]
 DEV = [*TEST, "ruff>=0.12", "mypy>=1.14"]
 
 setup(
@@ -34,7 +35,7 @@ setup(
         "cronsim>=2.6",
         "tzdata",
     ],
-    extras_require={"demo": DEMO, "test": TEST, "dev": DEV},
+    extras_require={"demo": DEMO, "test": TEST, "bench": BENCH, "dev": DEV},
     classifiers=[
         "Development Status :: 3 - Alpha",
         "Environment :: Web Environment",

@@ -1,0 +1,40 @@
+"""The job that every tool runs: a row, a few steps, the end."""
+
+from __future__ import annotations
+
+import random
+import time
+
+from sqlalchemy import text
+from sqlalchemy.orm import Session, scoped_session
+
+from tests.chaos.history import Recorder, now
+
+from .hit import Hit
+
+TABLE = "CREATE TABLE effect (job text, slot text, run text)"
+WRITE = text("INSERT INTO effect VALUES (:job, :slot, :run)")
+LOOK = text("SELECT 1")
+STEPS = 4
+PAUSE = (0.02, 0.07)
+
+
+class Body:
+    """Writes its effect into the session's transaction, which somebody else commits."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.recorder = recorder
+
+    def __call__(self, session: Session | scoped_session[Session], hit: Hit) -> None:
+        pauses = random.Random(f"{hit.job} {hit.slot}")
+        about = hit.job, hit.slot, hit.run
+        self.recorder.write("begin", *about)
+        sent = now()
+        session.execute(WRITE, {"job": hit.job, "slot": hit.slot, "run": hit.run})
+        self.recorder.write("step", *about, at=sent)
+        for _ in range(STEPS):
+            time.sleep(pauses.uniform(*PAUSE))
+            sent = now()
+            session.execute(LOOK)
+            self.recorder.write("step", *about, at=sent)
+        self.recorder.write("end", *about)

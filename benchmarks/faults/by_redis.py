@@ -1,0 +1,26 @@
+"""redis-py's own lock with a time to live, around work in a transaction of its own."""
+
+from __future__ import annotations
+
+from redis import Redis
+from sqlalchemy.orm import Session
+
+from .body import Body
+from .hit import LIMIT, Hit, Place
+
+
+class ByRedis:
+    def __init__(self, place: Place, body: Body) -> None:
+        self.redis = Redis(unix_socket_path=place.redis)
+        self.engine, self.body = place.engine(), body
+
+    def fire(self, hit: Hit) -> str:
+        lock = self.redis.lock(hit.job, timeout=LIMIT, blocking=False)
+        if not lock.acquire():
+            return "already running"
+        try:
+            with Session(self.engine) as session, session.begin():
+                self.body(session, hit)
+        finally:
+            lock.release()
+        return "ran"
