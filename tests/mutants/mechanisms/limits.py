@@ -1,0 +1,122 @@
+"""The limits of a run, which are the server's, and gone with the transaction."""
+
+from __future__ import annotations
+
+from ..mechanism import Invariant, Mechanism
+
+ISOLATION = "integration/test_isolation.py"
+AS_IT_WAS = "test_a_job_sees_read_committed_and_the_connection_goes_back_as_it_was[default]"
+LIMITS = "integration/test_limits.py"
+OUTLAST = "test_the_limits_outlast_what_the_job_rolls_back[direct]"
+
+MECHANISMS = [
+    Mechanism(
+        name="limits-are-local",
+        keeps="The limits are SET LOCAL: the next user of the backend sees none of them.",
+        invariant=Invariant.CLEAN_BACKEND,
+        step=3,
+        file="limits.py",
+        source="set_config('statement_timeout', :timeout, true)",
+        instead="set_config('statement_timeout', :timeout, false)",
+        test_file=ISOLATION,
+        test=AS_IT_WAS,
+    ),
+    Mechanism(
+        name="application-name-is-local",
+        keeps="The next user of the backend does not pass for a run.",
+        invariant=Invariant.CLEAN_BACKEND,
+        step=3,
+        file="limits.py",
+        source="CAST(:instance AS text), true)",
+        instead="CAST(:instance AS text), false)",
+        test_file=ISOLATION,
+        test=AS_IT_WAS,
+    ),
+    Mechanism(
+        name="transaction-timeout",
+        keeps="The server ends a run that takes too long, also where its process is gone.",
+        invariant=Invariant.NOTHING_LEFT,
+        step=3,
+        file="limits.py",
+        source="set_config('transaction_timeout', :timeout, true)",
+        instead="current_setting('transaction_timeout')",
+        test_file=LIMITS,
+        test=OUTLAST,
+    ),
+    Mechanism(
+        name="transaction-timeout-disarmed-first",
+        keeps="A shorter limit of the server's, which is armed already, does not end a run.",
+        invariant=Invariant.DUE,
+        step=3,
+        file="limits.py",
+        source="set_config('transaction_timeout', '0', true)",
+        instead="current_setting('transaction_timeout')",
+        test_file="integration/test_limits_set_anew.py",
+        test="test_one_that_ran_already_ends_nothing",
+    ),
+    Mechanism(
+        name="connection-check",
+        keeps="A run that is killed in the middle of a statement frees its lock in a second.",
+        invariant=Invariant.NOTHING_LEFT,
+        step=3,
+        file="limits.py",
+        source="set_config('client_connection_check_interval', '1s', true)",
+        instead="current_setting('client_connection_check_interval')",
+        test_file=LIMITS,
+        test=OUTLAST,
+    ),
+    Mechanism(
+        name="claim-waits-only-so-long",
+        keeps="A claim waits for another one of its slot for two seconds at most.",
+        invariant=Invariant.NO_OVERLAP,
+        step=6,
+        file="limits.py",
+        source="set_config('lock_timeout', :lock_timeout, true)",
+        instead="CAST(:lock_timeout AS text)",
+        test_file="integration/test_claims.py",
+        test="test_another_lock_key_does_not_let_a_slot_run_twice[1s]",
+    ),
+    Mechanism(
+        name="job-waits-as-the-server-says",
+        keeps="The claim's limit of waiting for locks is not the job's.",
+        invariant=Invariant.CLEAN_BACKEND,
+        step=6,
+        file="statements.py",
+        source='func.set_config("lock_timeout", bindparam("lock_timeout"), True)',
+        instead='func.coalesce(None, bindparam("lock_timeout"))',
+        test_file=LIMITS,
+        test="test_work_waits_for_locks_as_long_as_the_server_says[job]",
+    ),
+    Mechanism(
+        name="work-has-its-time-after-the-wait",
+        keeps="The time of work under a lock counts from the lock, and not from the wait for it.",
+        invariant=Invariant.DUE,
+        file="exclusive.py",
+        source="    tx.arm(timeout, tx.lock_timeout)\n",
+        instead="",
+        test_file="integration/test_limits_set_anew.py",
+        test="test_those_of_work_do_not_have_the_wait_for_its_lock_in_them",
+    ),
+    Mechanism(
+        name="standby-refused",
+        keeps="A server that takes no writes, on which a lock excludes nobody, is refused.",
+        invariant=Invariant.NOT_SILENT,
+        step=3,
+        file="transaction.py",
+        source="if row.read_only:",
+        instead="if False:",
+        test_file="integration/test_standby.py",
+        test="test_a_read_only_session_is_refused",
+    ),
+    Mechanism(
+        name="deadline-at-the-end",
+        keeps="A job that lifted the server's limits is too late all the same.",
+        invariant=Invariant.NOT_SILENT,
+        step=8,
+        file="transaction.py",
+        source="if self.deadline.passed:",
+        instead="if False:",
+        test_file=LIMITS,
+        test="test_a_job_that_lifted_the_servers_limits_is_too_late_at_its_end",
+    ),
+]
