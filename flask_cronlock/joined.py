@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import logging
 import re
-from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Executable, TextClause
+from sqlalchemy import Connection, Engine, Executable, Insert, Select, TableClause, TextClause
 from sqlalchemy.orm import Session
 
 from .exceptions import ForeignEngine, SplitSession
@@ -20,26 +19,35 @@ logger = logging.getLogger("flask_cronlock")
 READS = re.compile(r"\s*(select|show|table|values)\b", re.IGNORECASE)
 
 
-@cache
 def joined_class(base: type[Session]) -> type[Session]:
-    """Return the session class for runs of an app whose own is *base*."""
+    """Return the session class for runs of an app whose own is *base*, which remembers it."""
+    if "_cronlock_joined" not in vars(base):
+        base._cronlock_joined = _joined_class(base)  # type: ignore[attr-defined]
+    found: type[Session] = vars(base)["_cronlock_joined"]
+    return found
 
+
+def _joined_class(base: type[Session]) -> type[Session]:
     class JoinedSession(base):  # type: ignore[valid-type,misc]
         cronlock_connection: Connection
         cronlock_warned = False
 
         def get_bind(self, *args: Any, **kwargs: Any) -> Engine | Connection:
-            bind: Engine | Connection = super().get_bind(*args, **kwargs)
-            ours = self.cronlock_connection.engine
-            if bind.engine is ours:
-                return self.cronlock_connection
-            if bind.engine.pool is ours.pool:
+            # What a statement names is not the app's to choose, and may be no argument of its own.
+            named = kwargs.get("bind")
+            bind: Engine | Connection = (
+                super().get_bind(*args, **kwargs) if named is None else named
+            )
+            ours = self.cronlock_connection
+            if bind is ours.engine or bind is ours:
+                return ours
+            if bind.engine.pool is ours.engine.pool:
                 raise ForeignEngine
-            clause = kwargs.get("clause")
-            if kwargs.get("bind") is None and not self._flushing and not _may_write(clause):
-                mapper = args[0] if args else kwargs.get("mapper")
-                if self._bind_of_writes(mapper).engine is ours:
-                    raise SplitSession
+            about = dict(zip(("mapper", "clause"), args, strict=False)) | kwargs
+            mapper, clause = about.get("mapper"), about.get("clause")
+            reads = not self._flushing and not _may_write(clause)
+            if named is None and reads and self._writes_to_run(mapper, clause):
+                raise SplitSession
             self._warn_of_writes_outside(bind, clause)
             return bind
 
@@ -52,14 +60,16 @@ def joined_class(base: type[Session]) -> type[Session]:
             found: Connection = super().connection(about, execution_options)
             return found
 
-        def _bind_of_writes(self, mapper: Any) -> Engine | Connection:
-            """Ask as a flush does."""
+        def _writes_to_run(self, mapper: Any, clause: Any) -> bool:
+            """Ask, as a flush does, whether what is read here is written in the run."""
             self._flushing = True
             try:
-                bind: Engine | Connection = super().get_bind(mapper=mapper)
+                bind = super().get_bind(mapper=mapper, clause=_insert_into_same(mapper, clause))
+            except Exception:
+                return False
             finally:
                 self._flushing = False
-            return bind
+            return bind.engine is self.cronlock_connection.engine
 
         def _warn_of_writes_outside(self, bind: Engine | Connection, clause: Any) -> None:
             writes = self._flushing or _may_write(clause)
@@ -74,6 +84,12 @@ def joined_class(base: type[Session]) -> type[Session]:
             )
 
     return JoinedSession
+
+
+def _insert_into_same(mapper: Any, clause: Any) -> Insert | None:
+    """Return a write to the table that *clause* reads; a mapper alone tells where to write."""
+    tables = clause.get_final_froms() if mapper is None and isinstance(clause, Select) else []
+    return tables[0].insert() if tables and isinstance(tables[0], TableClause) else None
 
 
 def _may_write(clause: Any) -> bool:

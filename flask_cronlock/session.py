@@ -46,9 +46,13 @@ WROTE = text("SELECT pg_current_xact_id_if_assigned() IS NOT NULL")
 class _Watch:
     """The run's own connection and session, and whether the job was warned of others."""
 
-    connection: Connection
-    session: Session
+    connection: Connection | None
+    session: Session | None
     warned: bool = False
+
+    def end(self) -> None:
+        """Hold and say nothing any more: a copied context, of a thread's for one, lives longer."""
+        self.warned, self.connection, self.session = True, None, None
 
     def warn(self) -> None:
         """Say, once, that the job works where neither the run's commit nor its rollback reaches."""
@@ -107,12 +111,13 @@ def joined_session(db: SQLAlchemy, connection: Connection) -> Iterator[Session]:
     :raises SessionReplaced: at the end, when ``db.session`` is another one by then.
     """
     factory = db.session.session_factory
-    session = joined_class(factory.class_)(**{**factory.kw, **JOINED})  # type: ignore[arg-type]
+    session = joined_class(factory.class_)(**{**factory.kw, **JOINED})
     session.cronlock_connection = connection  # type: ignore[attr-defined]
     session.info["cronlock"] = True
     db.session.registry.set(session)  # type: ignore[arg-type]
     event.listen(connection, "set_connection_execution_options", _refuse_isolation)
-    watching = _watch.set(_Watch(connection, session))
+    watch = _Watch(connection, session)
+    watching = _watch.set(watch)
     try:
         _refuse_split(session)
         yield session
@@ -120,8 +125,11 @@ def joined_session(db: SQLAlchemy, connection: Connection) -> Iterator[Session]:
             raise SessionReplaced
         session.commit()
     except PendingRollbackError as swallowed:
+        if session.is_active:
+            raise
         raise LockLost from swallowed
     finally:
+        watch.end()
         _watch.reset(watching)
         if db.session.registry.has() and db.session.registry() is not session:
             _close_quietly(db.session())

@@ -9,61 +9,17 @@ from typing import Any
 import pytest
 from flask_sqlalchemy import SQLAlchemy
 from flask_sqlalchemy.session import Session
-from sqlalchemy import Delete, Insert, Update, select, text
+from sqlalchemy import column, select, table, text
 
 from flask_cronlock import Ran
-from flask_cronlock.exceptions import SplitSession
+from flask_cronlock.exceptions import ForeignEngine, SplitSession
 
 from ..support.databases import Database, Server, fresh_database
 from ..support.outcomes import LONG, error_of, value_of
+from ..support.splitters import ByClause, ByModels, ByReads, ByTable, ByWrites, Minding
 from ..support.worlds import World, bare_world
 
 Deed = Callable[[World], Any]
-
-
-class ByWrites(Session):
-    """Leads all but writes to the replica."""
-
-    def get_bind(self, mapper: Any = None, clause: Any = None, **kwargs: Any) -> Any:
-        if self._flushing or isinstance(clause, Insert | Update | Delete):
-            return self._db.engines[None]
-        return self._db.engines["replica"]
-
-
-class ByReads(Session):
-    """Leads what is a SELECT to the replica."""
-
-    def get_bind(self, mapper: Any = None, clause: Any = None, **kwargs: Any) -> Any:
-        if clause is not None and clause.is_select:
-            return self._db.engines["replica"]
-        return super().get_bind(mapper=mapper, clause=clause, **kwargs)
-
-
-class ByModels(Session):
-    """Leads reads of models to the replica, and all else not."""
-
-    def get_bind(self, mapper: Any = None, clause: Any = None, **kwargs: Any) -> Any:
-        if mapper is not None and not self._flushing:
-            return self._db.engines["replica"]
-        return super().get_bind(mapper=mapper, clause=clause, **kwargs)
-
-
-class Minding(ByWrites):
-    """Knows of runs, as the error tells it to."""
-
-    def get_bind(self, mapper: Any = None, clause: Any = None, **kwargs: Any) -> Any:
-        if "cronlock" in self.info:
-            return Session.get_bind(self, mapper=mapper, clause=clause, **kwargs)
-        return super().get_bind(mapper=mapper, clause=clause, **kwargs)
-
-
-class ByTable(Session):
-    """Leads one model, reads and writes, to another engine."""
-
-    def get_bind(self, mapper: Any = None, clause: Any = None, **kwargs: Any) -> Any:
-        if mapper is not None:
-            return self._db.engines["replica"]
-        return super().get_bind(mapper=mapper, clause=clause, **kwargs)
 
 
 @pytest.fixture
@@ -94,13 +50,17 @@ def split_by(
         yield make
 
 
-def notes_read_by_model(world: World) -> list[str]:
+def note_class(world: World) -> Any:
     class Note(world.db.Model):  # type: ignore[name-defined, misc]
         __table__ = world.db.Table(
             "note", world.db.metadata, world.db.Column("text", world.db.Text, primary_key=True)
         )
 
-    return [note.text for note in world.db.session.scalars(select(Note))]
+    return Note
+
+
+def notes_read_by_model(world: World) -> list[str]:
+    return [note.text for note in world.db.session.scalars(select(note_class(world)))]
 
 
 @pytest.mark.parametrize("kind", [ByWrites, ByReads])
@@ -196,3 +156,57 @@ def test_a_session_that_knows_no_engine_before_the_job_is_asked_again_in_it(
 
     assert isinstance(world.run("digest"), Ran)
     assert world.notes == ["kept"]
+
+
+def test_a_table_whose_reads_and_writes_go_elsewhere_together_is_another_bind(
+    split_by: Callable[..., World],
+) -> None:
+    world = split_by(ByClause)
+
+    @world.cron.job("digest", every=LONG)
+    def digest() -> list[str]:
+        return list(world.db.session.scalars(select(table("note", column("text")))))
+
+    assert value_of(world.run("digest")) == ["of the replica"]
+
+
+def test_the_primary_that_a_statement_names_is_the_runs_own_connection(
+    split_by: Callable[..., World],
+) -> None:
+    world = split_by(ByModels)
+    note = note_class(world)
+
+    @world.cron.job("digest", every=LONG)
+    def digest() -> list[str]:
+        world.note("written")
+        ours = {"bind": world.db.engine}
+        return list(world.db.session.scalars(select(note.text), bind_arguments=ours))
+
+    assert value_of(world.run("digest")) == ["written"]
+
+
+def test_a_session_whose_get_bind_takes_no_engine_gives_the_one_that_is_named(
+    split_by: Callable[..., World],
+) -> None:
+    world = split_by(ByClause)
+
+    @world.cron.job("digest", every=LONG)
+    def digest() -> Any:
+        there = {"bind": world.db.engines["replica"]}
+        named = world.db.session.connection(bind_arguments=there)
+        return named.scalar(text("SELECT text FROM note"))
+
+    assert value_of(world.run("digest")) == "of the replica"
+
+
+def test_a_connection_of_the_jobs_own_is_not_taken_for_the_runs(
+    split_by: Callable[..., World],
+) -> None:
+    world = split_by(Session)
+
+    @world.cron.job("digest", every=LONG)
+    def digest() -> None:
+        with world.db.engine.connect() as other:
+            world.db.session.execute(text("SELECT 1"), bind_arguments={"bind": other})
+
+    assert isinstance(error_of(world.run("digest")), ForeignEngine)
