@@ -26,7 +26,7 @@ from ..support.pgbouncer import PgBouncer, pgbouncer_before
 from ..support.processes import wait_until
 from ..support.worlds import World
 
-SECONDS = float(os.environ.get("CRONLOCK_SOAK_SECONDS", "30"))
+SECONDS = float(os.environ.get("CRONLOCK_SOAK_SECONDS", "15"))
 KILL_EVERY = 4.0
 CATCH_UP = 120
 """Seconds that the clocks may need at the end, on a busy machine."""
