@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from errno import ECONNRESET, ENOTCONN, EPIPE
 from random import Random
 
 from .worlds import SECRET
@@ -20,6 +21,8 @@ GOOD = (
     b'{"slot": "now"}'
 )
 HUGE = 100_000
+HUNG_UP = (ECONNRESET, EPIPE, ENOTCONN)
+"""What a stream says whose other side had heard enough."""
 WORDS = [b"\r\n", b"\n", b"\0", b"\xff", b" ", b"//", b"%00", b"%0a", b": ", b"Transfer-Encoding: "]
 WORDS += [b"chunked\r\n", b"Content-Length: 5\r\n", b"Content-Length: -1\r\n", b"Host: ..\r\n"]
 WORDS += [b"Upgrade: websocket\r\nConnection: Upgrade\r\n", b"Expect: 100-continue\r\n"]
@@ -80,6 +83,7 @@ def exchange(port: int, data: bytes) -> bytes:
             stream.shutdown(socket.SHUT_WR)
             while more := stream.recv(65536):
                 said += more
-        except (ConnectionResetError, BrokenPipeError):
-            pass  # It had heard enough.
+        except OSError as error:
+            if error.errno not in HUNG_UP:
+                raise
     return said

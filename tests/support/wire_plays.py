@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -14,6 +15,8 @@ from flask_cronlock.exceptions import CronLockError, OutcomeUnknown
 from .clocks import engine_of
 from .processes import wait_until
 from .worlds import World
+
+logger = logging.getLogger("flask_cronlock")
 
 MINUTE = timedelta(minutes=1)
 START = datetime.now(UTC).replace(second=0, microsecond=0) - timedelta(days=300)
@@ -192,23 +195,40 @@ class Failing(Play):
     job = "failing"
     ends = Told.NOTHING
     fails = False
+    unrecorded = False
+    outcome: Any = None
 
     @contextmanager
     def set(self) -> Iterator[None]:
         self.number += 1
-        self.fails = True
+        self.fails, self.unrecorded, self.outcome = True, False, None
+        logger.addFilter(self._hear)
         yield
+        logger.removeFilter(self._hear)
         self.fails = False
+
+    def _hear(self, record: logging.LogRecord) -> bool:
+        self.unrecorded |= getattr(record, "action", "") == "attempt_not_recorded"
+        return True
 
     def work(self) -> None:
         super().work()
         if self.fails:
             raise Planned
 
+    def act(self) -> Any:
+        self.outcome = super().act()
+        return self.outcome
+
     def check_told(self, told: Told, before: int) -> None:
+        """A failed attempt is recorded, or it is said that it is not."""
         super().check_told(told, before)
-        attempts = "SELECT count(*) FROM cronlock_attempt WHERE job = %s AND scheduled_at = %s"
-        assert self.count(attempts, self.job, self.slot) <= 1
+        attempts = self.count(
+            "SELECT count(*) FROM cronlock_attempt WHERE job = %s AND scheduled_at = %s",
+            *(self.job, self.slot),
+        )
+        assert attempts <= 1
+        assert attempts or self.unrecorded or not isinstance(self.outcome, Failed)
 
 
 class Forced(Play):
