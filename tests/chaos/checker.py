@@ -97,6 +97,7 @@ def check(
         overlaps=tuple(_overlaps(bodies)),
         contradictions=(
             *(f"nobody expected {' '.join(slot)}" for slot in sorted(set(runs_of) - set(expected))),
+            *_unseen(events, effects),
             *_false_answers(events, effects, runs_of),
             *_alive_after_done(events),
         ),
@@ -127,6 +128,13 @@ def _overlaps(bodies: Iterable[Body]) -> Iterator[tuple[Body, Body]]:
         before[:] = [one for one in before if (one.until or one.begun) > body.begun]
         yield from ((one, body) for one in before if one.overlaps(body))
         before.append(body)
+
+
+def _unseen(events: Sequence[Event], effects: Sequence[Effect]) -> Iterator[str]:
+    begun = {event.run for event in events if event.kind == "begin"}
+    for job, slot, run in effects:
+        if run not in begun:
+            yield f"{job} {slot}: run {run} took effect, and nobody saw its body begin"
 
 
 def _false_answers(

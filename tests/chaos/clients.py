@@ -94,7 +94,7 @@ class Clients:
         self._history.write("hit", job, slot, detail=str(next(self._numbers)))
         try:
             status, body = _post(chance.choice(self._ports), job, slot, patience)
-        except (OSError, http.client.HTTPException, ValueError) as error:
+        except (OSError, http.client.HTTPException) as error:
             why = "hasty" if hasty and isinstance(error, TimeoutError) else type(error).__name__
             self._history.write("gave up", job, slot, detail=why)
             return None
@@ -119,6 +119,14 @@ def _post(port: int, job: str, slot: str, patience: float) -> tuple[int, dict[st
     try:
         connection.request("POST", f"/api/cron/{job}", headers=headers)
         response = connection.getresponse()
-        return response.status, json.loads(response.read())
+        return response.status, _read(response.read())
     finally:
         connection.close()
+
+
+def _read(text: bytes) -> dict[str, str]:
+    try:
+        found: dict[str, str] = json.loads(text)
+    except ValueError:
+        return {"error": "not JSON"}
+    return found

@@ -26,3 +26,4 @@ def test_what_was_told_of_a_run_cut_off_at_any_message_is_true(
 ) -> None:
     told = pooled.cut_everywhere(play(pooled.world, pooled.way.split()[0]), Cut.BEFORE)
     report(capsys, f"{play.name}, {pooled.way}", told)
+    assert told[play.ends]

@@ -39,7 +39,7 @@ def some_wish(chance: random.Random) -> Wish:
 @pytest.mark.parametrize("seeds", SEEDS, ids=str)
 def test_three_runs_in_random_orders(theatre: Theatre, seeds: range) -> None:
     for seed in seeds:
-        chance = random.Random(seed)
+        chance = random.Random(f"{theatre.knows} {seed}")
         wishes = [some_wish(chance) for _ in range(3)]
         try:
             check(theatre.play(wishes, random_order(seed)))

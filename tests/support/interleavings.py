@@ -87,7 +87,7 @@ class Theatre:
         self.old, self.new = old, new
         self.wishes: dict[str, Wish] = {}
         self.bodies: list[tuple[str, str]] = []
-        self.split = False
+        self.split = self.knows = False
         self.together: Collection[str] = ()
         self.orders = 0
         """How many were played."""
@@ -114,6 +114,7 @@ class Theatre:
 
     def know_the_job(self) -> None:
         """Let the job be known for so long that its older slot can be missed."""
+        self.knows = True
         self.old.probe.execute(
             "INSERT INTO cronlock_job (namespace, job, known_since) VALUES ('', 'digest', %s)",
             [OLDER - timedelta(days=1)],

@@ -63,6 +63,8 @@ class Stage:
     def places(self, play: Play) -> list[tuple[Side, int]]:
         """Return each message of a clean run."""
         tally = self.count(play)
+        assert tally.frontend, "no message comes by this wire"
+        assert tally.backend
         counts = {Side.FRONTEND: tally.frontend, Side.BACKEND: tally.backend}
         return [(side, number + 1) for side in counts for number in range(counts[side])]
 

@@ -103,6 +103,15 @@ def test_an_effect_that_nobody_expected_is_a_contradiction() -> None:
     assert only(verdict, "contradictions")
 
 
+def test_an_effect_of_a_run_that_nobody_saw_is_a_contradiction() -> None:
+    other = ("digest", "one")
+    verdict = judged(effects=[*EFFECTS, effect(other, "d")], expected=(ONE, TWO, other))
+    assert verdict.contradictions == (
+        "digest one: run d took effect, and nobody saw its body begin",
+    )
+    assert only(verdict, "contradictions")
+
+
 OVERLAPPING = {
     "both committed": body(ONE, "x", 6.5, 6.6, end=8),
     "one inside the other": body(ONE, "x", 6.2, 6.3),
