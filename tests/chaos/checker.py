@@ -131,10 +131,10 @@ def _overlaps(bodies: Iterable[Body]) -> Iterator[tuple[Body, Body]]:
 
 
 def _unseen(events: Sequence[Event], effects: Sequence[Effect]) -> Iterator[str]:
-    begun = {event.run for event in events if event.kind == "begin"}
+    seen = {event.run for event in events if event.kind in ("begin", "step", "end")}
     for job, slot, run in effects:
-        if run not in begun:
-            yield f"{job} {slot}: run {run} took effect, and nobody saw its body begin"
+        if run not in seen:
+            yield f"{job} {slot}: run {run} took effect, and nobody saw its body"
 
 
 def _false_answers(

@@ -106,9 +106,7 @@ def test_an_effect_that_nobody_expected_is_a_contradiction() -> None:
 def test_an_effect_of_a_run_that_nobody_saw_is_a_contradiction() -> None:
     other = ("digest", "one")
     verdict = judged(effects=[*EFFECTS, effect(other, "d")], expected=(ONE, TWO, other))
-    assert verdict.contradictions == (
-        "digest one: run d took effect, and nobody saw its body begin",
-    )
+    assert verdict.contradictions == ("digest one: run d took effect, and nobody saw its body",)
     assert only(verdict, "contradictions")
 
 
