@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import random
 import time
+from typing import Protocol
 
-from sqlalchemy import text
+from sqlalchemy import Engine, text
 from sqlalchemy.orm import Session, scoped_session
 
 from tests.chaos.history import Recorder, now
@@ -38,3 +39,23 @@ class Body:
             session.execute(LOOK)
             self.recorder.write("step", *about, at=sent)
         self.recorder.write("end", *about)
+
+
+class Lock(Protocol):
+    """A lock as other libraries have it; one that cannot be had is not waited for."""
+
+    def acquire(self) -> bool: ...
+
+    def release(self) -> object: ...
+
+
+def run_under(lock: Lock, engine: Engine, body: Body, hit: Hit) -> str:
+    """Run *body* in a transaction of its own while *lock* is held; return what became of it."""
+    if not lock.acquire():
+        return "already running"
+    try:
+        with Session(engine) as session, session.begin():
+            body(session, hit)
+    finally:
+        lock.release()
+    return "ran"

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from redis import Redis
-from sqlalchemy.orm import Session
 
-from .body import Body
+from .body import Body, run_under
 from .hit import LIMIT, Hit, Place
 
 
@@ -16,11 +15,4 @@ class ByRedis:
 
     def fire(self, hit: Hit) -> str:
         lock = self.redis.lock(hit.job, timeout=LIMIT, blocking=False)
-        if not lock.acquire():
-            return "already running"
-        try:
-            with Session(self.engine) as session, session.begin():
-                self.body(session, hit)
-        finally:
-            lock.release()
-        return "ran"
+        return run_under(lock, self.engine, self.body, hit)

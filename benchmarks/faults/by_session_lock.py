@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import pals
-from sqlalchemy.orm import Session
 
-from .body import Body
+from .body import Body, run_under
 from .hit import Hit, Place
 
 
@@ -21,11 +20,4 @@ class BySessionLock:
 
     def fire(self, hit: Hit) -> str:
         lock = self.locker.lock(hit.job)
-        if not lock.acquire():
-            return "already running"
-        try:
-            with Session(self.engine) as session, session.begin():
-                self.body(session, hit)
-        finally:
-            lock.release()
-        return "ran"
+        return run_under(lock, self.engine, self.body, hit)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
-import signal
 import sys
-import traceback
 from collections.abc import Callable
 
 import pytest
@@ -15,39 +13,13 @@ from sqlalchemy import text
 from flask_cronlock import Ran
 from flask_cronlock.exceptions import LockLost
 
+from ..support.forks import exit_code, forked
 from ..support.worlds import World
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 
 WHO = text("SELECT pg_backend_pid()")
-PATIENCE = 60
-"""Seconds after which a child that hangs is ended: one that shares a socket would, for ever."""
 POOLS = {"one": {"pool_size": 1, "max_overflow": 0}, "five": {"pool_size": 5}}
-
-
-def forked(work: Callable[[], None]) -> Callable[[], None]:
-    """Do *work* in a child; return what waits for the child and checks that it went well."""
-    child = os.fork()
-    if child == 0:
-        signal.alarm(PATIENCE)
-        code = 1
-        try:
-            work()
-            gc.collect()
-            code = 0
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            os._exit(code)
-
-    def check() -> None:
-        assert exit_code(child) == 0, "see the child's traceback"
-
-    return check
-
-
-def exit_code(child: int) -> int:
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
 def with_jobs(world: World) -> World:

@@ -6,13 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from flask_cronlock import Failed, Ran
+from flask_cronlock import Ran
 from flask_cronlock.exceptions import LockLost
 
-from ..support.databases import Database, Server
-from ..support.holders import free
-from ..support.pgbouncer import pgbouncer_before
-from ..support.processes import wait_until
 from ..support.worlds import World
 
 END_RUNS = """
@@ -60,27 +56,3 @@ def test_a_work_under_with_lock_whose_backend_was_ended_raises(
             world.cron.with_lock("report", work)
         assert isinstance(world.cron.with_lock("report", lambda _: None), Ran)
     assert world.notes == []
-
-
-def test_a_pooler_that_takes_an_idle_transaction_away_fails_the_run(
-    postgres: Server, database: Database, make_world: Callable[..., World]
-) -> None:
-    with pgbouncer_before(postgres, idle_transaction_timeout=1) as pooler:
-        world = make_world(url=pooler.url(database))
-
-        @world.cron.job("report", every="1d", timeout=60)
-        def report() -> None:
-            world.note("written")
-            if world.marks == 0:
-                world.mark()
-                wait_until(lambda: free(database))
-                world.note("written after the end")
-
-        lost = world.run("report")
-        again = world.run("report")
-
-    assert isinstance(lost, Failed)
-    assert isinstance(lost.error, LockLost)
-    assert isinstance(again, Ran)
-    assert world.notes == ["written"]
-    assert [(job, error[:8]) for job, error in world.attempts()] == [("report", "LockLost")]
