@@ -126,10 +126,10 @@ def test_both_go_on_until_ctrl_c_and_are_counted_once_more() -> None:
 @needs_proc
 def test_clocks_without_lock_and_claim_are_shown_to_run_slots_twice(tmp_path: Path) -> None:
     copy = copy_checkout(tmp_path)
-    shutil.copy(ROOT / "tests" / "support" / "mutants.py", copy)
+    shutil.copy(ROOT / "tests" / "support" / "without.py", copy)
     edit(
         copy / "sample_app" / "extensions.py",
-        ("db = SQLAlchemy()", "import mutants\n\nmutants.apply('lock,claim')\ndb = SQLAlchemy()"),
+        ("db = SQLAlchemy()", "import without\n\nwithout.apply('lock,claim')\ndb = SQLAlchemy()"),
     )
     edit(
         copy / "sample_app" / "digest.py",

@@ -19,7 +19,7 @@ from ..support.processes import wait_until
 from ..support.sites import BRISK, SLACK, Site
 from ..support.worlds import World, bare_world
 
-TIMEOUT = 3
+TIMEOUT = 4
 """Long enough to fill every buffer between a frozen process and its backend, on a busy machine."""
 HOLDER = """
 SELECT state, wait_event FROM pg_stat_activity

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from .databases import Database
 
-BRISK = 1.5
+BRISK = 2.5
 """A timeout in seconds: soon up, but not before the run of a busy machine has begun."""
 SLACK = 3
 """Seconds that a busy machine may take for anything; no promise is as long as that."""

@@ -37,28 +37,6 @@ STATUSES = {200, 500, 503}
 """Ran or skipped; broken off in mid-run; no database just now."""
 
 
-class Pooler:
-    """A PgBouncer that can be restarted on its port, which breaks all connections."""
-
-    def __init__(self, server: Server) -> None:
-        self._server, self._life = server, ExitStack()
-        self._start()
-        self.restarts = 0
-
-    def _start(self, **how: int) -> None:
-        process = pgbouncer_before(self._server, default_pool_size=8, **how)
-        self.running: PgBouncer = self._life.enter_context(process)
-
-    def restart(self) -> None:
-        self.close()
-        time.sleep(0.5)
-        self._start(listen_port=self.running.port)
-        self.restarts += 1
-
-    def close(self) -> None:
-        self._life.close()
-
-
 class Clocks:
     """Two clocks, of which one is killed now and then, and another takes its place."""
 
@@ -128,30 +106,29 @@ def stage(database: Database, world: World) -> Stage:
 
 
 @pytest.fixture
-def pooler(postgres: Server) -> Iterator[Pooler]:
-    made = Pooler(postgres)
-    yield made
-    made.close()
+def pooler(postgres: Server) -> Iterator[PgBouncer]:
+    with pgbouncer_before(postgres, default_pool_size=8) as made:
+        yield made
 
 
 @pytest.fixture
-def clocks(stage: Stage, pooler: Pooler) -> Iterator[Clocks]:
-    made = Clocks(stage, pooler.running.url(stage.database))
+def clocks(stage: Stage, pooler: PgBouncer) -> Iterator[Clocks]:
+    made = Clocks(stage, pooler.url(stage.database))
     yield made
     made.close()
 
 
 def test_a_hundred_jobs_run_each_slot_once_while_clocks_are_killed_and_the_pooler_restarts(
-    stage: Stage, pooler: Pooler, clocks: Clocks, capsys: pytest.CaptureFixture[str]
+    stage: Stage, pooler: PgBouncer, clocks: Clocks, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    url = pooler.running.url(stage.database)
+    url = pooler.url(stage.database)
     began = stage.now()
     with (
         stage.web(JOBS, url=url, name="web.1") as one,
         stage.web(JOBS, url=url, name="web.2") as two,
     ):
         with hit_at_random([one, two]) as statuses:
-            trouble(pooler, clocks)
+            restarts = trouble(pooler, clocks)
         until = stage.now()
         wait_until(lambda: behind(stage, until) == [], CATCH_UP)
         caught_up = stage.now() - until
@@ -162,13 +139,13 @@ def test_a_hundred_jobs_run_each_slot_once_while_clocks_are_killed_and_the_poole
         attempts = stage.database.value("SELECT count(*) FROM cronlock_attempt")
         begun = stage.database.value("SELECT count(*) FROM begun")
         sys.stdout.write(
-            f"\n{until - began} with {clocks.kills} kills, {pooler.restarts} restarts, hits "
+            f"\n{until - began} with {clocks.kills} kills, {restarts} restarts, hits "
             f"{dict(statuses)}; caught up in {caught_up}; {sum(map(len, effects(stage).values()))} "
             f"slots ran, {begun} begun, {attempts} failed attempts\n"
         )
     for said in [*clocks.said, served]:
         assert TRACEBACK not in said, said[said.index(TRACEBACK) - 2000 :][:6000]
-    assert pooler.restarts == 2
+    assert restarts == 2
     assert clocks.kills > SECONDS / KILL_EVERY / 2
     assert set(statuses) <= STATUSES
     assert statuses[200] > 0
@@ -181,17 +158,22 @@ def test_a_hundred_jobs_run_each_slot_once_while_clocks_are_killed_and_the_poole
     assert stage.database.advisory_locks() == 0
 
 
-def trouble(pooler: Pooler, clocks: Clocks) -> None:
-    """Kill a clock every few seconds, and restart the pooler after a third and two thirds."""
-    begun = time.monotonic()
+def trouble(pooler: PgBouncer, clocks: Clocks) -> int:
+    """Kill a clock every few seconds, and restart the pooler after a third and two thirds.
+
+    Return how often it was restarted.
+    """
+    begun, restarts = time.monotonic(), 0
     for number in range(1, int(SECONDS / KILL_EVERY) + 1):
         time.sleep(max(0, begun + number * KILL_EVERY - time.monotonic()))
         wait_for_a_busy_moment()
         clocks.kill_one()
         gone = (time.monotonic() - begun) / SECONDS
-        if pooler.restarts < min(2, int(gone * 3)):
+        if restarts < min(2, int(gone * 3)):
             wait_for_a_busy_moment()
-            pooler.restart()
+            pooler.restart(0.5)
+            restarts += 1
+    return restarts
 
 
 def wait_for_a_busy_moment() -> None:
