@@ -11,7 +11,7 @@ from weakref import WeakSet
 import psycopg
 from psycopg import IsolationLevel
 from psycopg.pq import TransactionStatus
-from sqlalchemy import Connection, Engine, Pool, event
+from sqlalchemy import Connection, Engine, ExceptionContext, Pool, event
 from sqlalchemy.pool import (
     AssertionPool,
     ConnectionPoolEntry,
@@ -39,6 +39,13 @@ def watch_engine(engine: Engine) -> None:
     """
     _engines.add(engine)
     event.listen(engine, "reset", _restore)
+    event.listen(engine, "handle_error", _note_error)
+
+
+def _note_error(context: ExceptionContext) -> None:
+    lent, error = context.connection, context.original_exception
+    if isinstance(lent, LentConnection) and isinstance(error, psycopg.Error):
+        lent.errors.add(error)
 
 
 def _leave_inherited() -> None:
@@ -86,6 +93,16 @@ class LentConnection(Connection):
     def __init__(self, engine: Engine, refuse: Callable[[], None]) -> None:
         super().__init__(engine)
         self._refuse = refuse
+        self.driver = _driver_of(self)
+        self.broken: bool | None = None
+        """How it was given back; it may be somebody else's since."""
+        self.errors: WeakSet[psycopg.Error] = WeakSet()
+        """What the database or driver said on it, and on no other one."""
+
+    @property
+    def gone(self) -> bool:
+        """Tell whether it is, or was when it was given back, broken."""
+        return self.driver.closed if self.broken is None else self.broken
 
     def commit(self) -> None:
         self._refuse()
@@ -116,10 +133,10 @@ class Borrowed:
             )
         self._process = os.getpid()
         self.connection = LentConnection(engine, refuse)
-        if not _is_idle(_driver_of(self.connection)):
+        if not _is_idle(self.connection.driver):
             self.connection.invalidate()
         self._lent = self.connection.connection
-        self.driver = _driver_of(self.connection)
+        self.driver = self.connection.driver = _driver_of(self.connection)
         self.connection.info[_BEFORE] = (
             self.driver.autocommit,
             self.driver.isolation_level,
@@ -145,9 +162,10 @@ class Borrowed:
                 self.driver.rollback()
         except psycopg.Error:
             broken = True
-        if broken or self.driver.closed:
-            self.connection.invalidate()
+        self.connection.broken = broken or self.driver.closed
         try:
+            if self.connection.broken:
+                self.connection.invalidate()
             self.connection.close()
         except Exception:
             self.driver.close()

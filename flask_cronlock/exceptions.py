@@ -14,6 +14,10 @@
     ├── Unavailable               no run is possible now; try again later
     │   ├── DatabaseUnreachable
     │   ├── NoFreeConnection
+    │   ├── NotInTime
+    │   ├── Interrupted
+    │   ├── TransactionLost
+    │   ├── TablesLocked
     │   ├── NotPrimary
     │   ├── StatementPooling
     │   ├── TablesMissing
@@ -99,8 +103,32 @@ class DatabaseUnreachable(Unavailable):
 
 
 class NoFreeConnection(Unavailable):
-    """No connection came free in the app's pool: a run needs one, so raise pool_size or
-    pool_timeout in SQLALCHEMY_ENGINE_OPTIONS, or end the caller's open transaction first."""
+    """No connection came free in the app's pool, or in the pooler before the database: a run needs
+    one, so raise pool_size or pool_timeout in SQLALCHEMY_ENGINE_OPTIONS (PgBouncer's are
+    default_pool_size and query_wait_timeout), or end the caller's open transaction first."""
+
+
+class NotInTime(Unavailable):
+    """The time was up before the run had its lock and claim, so nothing was begun: the timeout is
+    too short for a database that is as slow as this one is now; raise it, or see what holds the
+    database up."""
+
+
+class Interrupted(Unavailable):
+    """A statement was ended before the run had its lock and claim, so nothing was begun. Where no
+    operator did that, a limit that the role, the database or the pooler sets is too short for the
+    first steps or the wait: raise it (statement_timeout, transaction_timeout,
+    idle_in_transaction_session_timeout; in PgBouncer query_timeout)."""
+
+
+class TransactionLost(Unavailable):
+    """A short transaction of Flask-CronLock's own, which held no lock, was lost with its
+    connection, so nothing of it was kept: the log of the database or pooler says who ended it."""
+
+
+class TablesLocked(Unavailable):
+    """The tables of Flask-CronLock are locked, by a migration for example, so nothing was begun:
+    try again when that has ended."""
 
 
 class NotPrimary(Unavailable):
@@ -119,8 +147,8 @@ class TablesMissing(Unavailable):
 
 
 class RightsMissing(Unavailable):
-    """The app's role may not use the tables of Flask-CronLock: GRANT SELECT, INSERT, UPDATE on
-    them to it."""
+    """The app's role lacks a right: GRANT SELECT, INSERT, UPDATE on the tables of Flask-CronLock
+    to it, or EXECUTE where the database names a function, which a lock alone needs too."""
 
 
 class SecretMissing(Unavailable):

@@ -20,7 +20,7 @@ from .locks import TRY, WAIT, LockName, lock_text
 from .registration import checked_timeout, refuse_deferred
 from .results import Ran, Reason, Skipped
 from .session import closed_off, joined_session
-from .sqlerrors import LOCK_NOT_AVAILABLE, as_unavailable, sqlstate
+from .sqlerrors import LOCK_NOT_AVAILABLE, sqlstate
 from .state import AppState
 from .transaction import GuardedTransaction
 
@@ -50,12 +50,7 @@ def work_exclusively(
         db.engine, limit + waits, with_pid(config.instance), lock_wait=waits or LOCK_WAIT
     )
     with own_context(app, db, key), tx:
-        try:
-            skipped = _try_and_wait(tx, key, limit) if waits else _try(tx, key)
-        except DBAPIError as error:
-            if (unavailable := as_unavailable(error)) is None:
-                raise
-            raise unavailable from error
+        skipped = _try_and_wait(tx, key, limit) if waits else _try(tx, key)
         if skipped is not None:
             return skipped
         try:

@@ -18,7 +18,7 @@ from .limits import milliseconds
 from .results import Reason
 from .run import Run
 from .schedule import Slot
-from .sqlerrors import LOCK_NOT_AVAILABLE, sqlstate
+from .sqlerrors import waited_for_row
 from .tables import make_tables
 from .transaction import GuardedTransaction
 
@@ -106,9 +106,9 @@ class Ledger:
                 return Reason.ALREADY_RAN
             self._record_missed(tx, run, look_back(run, row.last_ran, row.since))
         except DBAPIError as error:
-            if sqlstate(error) == LOCK_NOT_AVAILABLE:
-                return Reason.ALREADY_RUNNING
-            raise
+            if not waited_for_row(error):
+                raise
+            return Reason.ALREADY_RUNNING
         tx.xid = row.xid
         return None
 

@@ -21,6 +21,8 @@ LOCK_WAIT = timedelta(seconds=2)
 """How long a claim may wait for another one of the same slot."""
 SHORT_TIMEOUT = timedelta(seconds=10)
 """How long our own looks and records may take."""
+SETTLE_WAIT = timedelta(seconds=2)
+"""How long the server is asked about a COMMIT whose answer was lost."""
 REARM_AFTER = 0.5
 """Seconds after which the limits of PostgreSQL 14 to 16 are set anew."""
 NAME_ROOM = 29

@@ -21,7 +21,6 @@ from .reports import Reports
 from .results import Failed, Outcome, Ran, Reason, Skipped
 from .run import Run
 from .session import joined_session
-from .sqlerrors import as_unavailable
 from .state import AppState
 from .texts import value_text
 from .transaction import GuardedTransaction
@@ -85,8 +84,6 @@ def _attempt(state: AppState, plan: Plan, reports: Reports) -> Outcome:
     # 10
     except BaseException as error:
         if run is None or not tx.claimed:
-            if (unavailable := as_unavailable(error)) is not None:
-                raise unavailable from error
             raise
         about = {**run.about, "run_id": run.id, "duration": tx.deadline.elapsed}
         failed = Failed(tx.explain(error), **about)

@@ -7,24 +7,33 @@ import psycopg
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
+from .borrowed import LentConnection
 from .exceptions import (
+    CronLockError,
     DatabaseUnreachable,
+    Interrupted,
     JobTimeout,
     LockLost,
     NoFreeConnection,
+    NotInTime,
     RightsMissing,
     RunError,
     StatementPooling,
+    TablesLocked,
     TablesMissing,
+    TransactionLost,
     Unavailable,
 )
 
 LOCK_NOT_AVAILABLE = "55P03"
 CANCELED = "57014"
-NO_RIGHTS = "42501"
 POOLER = "08P01"
 NO_TRANSACTIONS = "statement pooling"
 """What PgBouncer says of BEGIN where its pool_mode is statement."""
+NO_BACKEND = "query_wait_timeout"
+"""What it says when none of its connections came free."""
+TOO_LONG = "query timeout"
+"""What it says of a statement that outlived its query_timeout."""
 TIMED_OUT = {
     "25P03",  # idle_in_transaction_session_timeout
     "25P04",  # transaction_timeout
@@ -37,18 +46,20 @@ ENDED = {
     "57P02",  # crash of the server
     POOLER,  # its limit
 }
-MISSING_TABLES = {
-    "42P01",  # undefined table
-    "42703",  # undefined column
-    "3F000",  # undefined schema
+UNAVAILABLE: dict[str, type[Unavailable]] = {
+    "42P01": TablesMissing,  # undefined table
+    "42703": TablesMissing,  # undefined column
+    "3F000": TablesMissing,  # undefined schema
+    "42501": RightsMissing,
+    LOCK_NOT_AVAILABLE: TablesLocked,
 }
 UNREACHABLE_CLASSES = {
     "08",  # the connection failed
     "28",  # the role was not let in
     "3D",  # no such database
     "53",  # out of connections, memory or disk
-    "55",  # a table is locked, by a migration for example
-    "57",  # shut down, or cancelled by an operator
+    "55",  # an object is in use, or not in the state that is needed
+    "57",  # shut down
 }
 
 
@@ -69,14 +80,20 @@ def sqlstate(error: BaseException) -> str | None:
     return found.sqlstate if found else None
 
 
+def waited_for_row(error: BaseException) -> bool:
+    """Tell whether a ``lock_timeout`` was up while waiting for another's row, not for a table.
+
+    Only a row has a context: ``while inserting index tuple (0,2) in relation "cronlock_run"``.
+    """
+    found = driver_error(error)
+    if found is None or found.sqlstate != LOCK_NOT_AVAILABLE:
+        return False
+    return found.diag.context is not None
+
+
 def broke_connection(error: BaseException) -> bool:
     """Tell whether SQLAlchemy dropped the connection because of *error*."""
     return isinstance(error, DBAPIError) and error.connection_invalidated
-
-
-def _ended(error: BaseException) -> bool:
-    """Tell whether *error* says that the transaction it came from is over."""
-    return broke_connection(error) or sqlstate(error) in ENDED
 
 
 def _timed_out(error: BaseException) -> bool:
@@ -89,35 +106,53 @@ def _canceled(error: BaseException) -> bool:
     return sqlstate(error) == CANCELED
 
 
-def as_unavailable(error: BaseException) -> Unavailable | None:
-    """Return why no run is possible now, or ``None`` when *error* says something else."""
+def as_unavailable(error: BaseException, late: bool = False) -> Unavailable | None:
+    """Return why no run is possible now, or ``None`` when *error* says it, or something else.
+
+    :param late: the time that was given has passed.
+    """
     if isinstance(error, PoolTimeout):
         return NoFreeConnection()
     found = driver_error(error)
-    if found is None:
+    if found is None or isinstance(error, CronLockError):
         return None
-    if found.sqlstate in MISSING_TABLES:
-        return TablesMissing()
-    if found.sqlstate == NO_RIGHTS:
-        return RightsMissing()
-    if found.sqlstate == POOLER and NO_TRANSACTIONS in str(found):
-        return StatementPooling()
     if found.sqlstate is None:
         return DatabaseUnreachable() if isinstance(found, psycopg.OperationalError) else None
-    unreachable = found.sqlstate[:2] in UNREACHABLE_CLASSES or _timed_out(found)
-    return DatabaseUnreachable() if unreachable else None
+    if found.sqlstate == POOLER:
+        return _of_pooler(str(found))
+    if _timed_out(found) or _canceled(found):
+        return NotInTime() if late else Interrupted()
+    if (kind := UNAVAILABLE.get(found.sqlstate)) is not None:
+        return kind()
+    return DatabaseUnreachable() if found.sqlstate[:2] in UNREACHABLE_CLASSES else None
 
 
-def meaning(error: BaseException, closed: bool, late: bool) -> BaseException:
+def _of_pooler(said: str) -> Unavailable:
+    known = {NO_TRANSACTIONS: StatementPooling, NO_BACKEND: NoFreeConnection, TOO_LONG: Interrupted}
+    return next((kind() for words, kind in known.items() if words in said), DatabaseUnreachable())
+
+
+def before_work(error: BaseException, late: bool) -> Unavailable | None:
+    """Return what *error* means for a transaction that held no lock, or none yet."""
+    if isinstance(error, JobTimeout):
+        return NotInTime()
+    return TransactionLost() if isinstance(error, LockLost) else as_unavailable(error, late)
+
+
+def meaning(error: BaseException, lent: LentConnection, late: bool) -> BaseException:
     """Return what *error* means for a run: its time was up, its lock is lost, or just itself.
 
-    :param closed: the run's connection is gone.
+    What another connection than the run's own says, tells nothing of the run.
+
+    :param lent: the run's connection.
     :param late: the run's deadline has passed.
     """
-    if isinstance(error, RunError) or driver_error(error) is None:
+    said = driver_error(error)
+    if isinstance(error, RunError) or said is None:
         return error
-    gone = closed or _ended(error)
-    late = _timed_out(error) or (late and (gone or _canceled(error)))
+    own = said in lent.errors
+    gone = lent.gone or (own and said.sqlstate in ENDED)
+    late = ((gone or own) and _timed_out(said)) or (late and (gone or _canceled(said)))
     if not gone and not late:
         return error
     found = JobTimeout() if late else LockLost()

@@ -21,11 +21,9 @@ from sqlalchemy import Connection, CursorResult, Engine, Executable, event
 from .borrowed import Borrowed, note_commit
 from .exceptions import JobTimeout, LockLost, NotPrimary, OutcomeUnknown, TransactionEnded
 from .injected import clock_of
-from .limits import ARM, LOCK_WAIT, NAME_ROOM, Deadline, hold_deadline, milliseconds
-from .sqlerrors import as_unavailable, broke_connection, meaning
+from .limits import ARM, LOCK_WAIT, NAME_ROOM, SETTLE_WAIT, Deadline, hold_deadline, milliseconds
+from .sqlerrors import before_work, broke_connection, meaning
 from .statements import PROOF, XACT_STATUS
-
-SETTLE_WAIT = timedelta(seconds=2)
 
 
 class GuardedTransaction:
@@ -48,7 +46,8 @@ class GuardedTransaction:
         self.timeout, self.lock_wait = timeout, lock_wait
         self.xid: str | None = None
         """Its id once it has claimed, or was proved: what the server knows a lost COMMIT by."""
-        self.committed = self.guarding = False
+        self.deadline = Deadline(timeout)
+        self.committed = self.guarding = self.begun = False
         self._borrowed: Borrowed | None = None
         self._process = os.getpid()
         self.stamp = clock_of(engine)
@@ -64,14 +63,16 @@ class GuardedTransaction:
                 self._release()
                 self._begin()
         except BaseException as error:
-            self._release()
-            if (unavailable := as_unavailable(error)) is not None:
-                raise unavailable from error
+            self.__exit__(None, error)
             raise
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, _: object, error: BaseException | None, *__: object) -> None:
         self._release()
+        if error is None or self.begun or self.committed:
+            return
+        if (unavailable := before_work(error, self.deadline.passed)) is not None:
+            raise unavailable from error
 
     def _begin(self) -> None:
         # 2
@@ -90,7 +91,7 @@ class GuardedTransaction:
         event.listen(self.connection, "commit", self._refuse_end)
         event.listen(self.connection, "rollback", self._refuse_end)
         event.listen(self.connection, "before_cursor_execute", self._before_statement)
-        self.guarding = True
+        self.guarding = self.begun = True
 
     def arm(self, timeout: timedelta, lock_timeout: str) -> None:
         """Set the limits, outside any savepoint, whose rollback would undo them."""
@@ -193,7 +194,7 @@ class GuardedTransaction:
 
     def explain(self, error: BaseException) -> BaseException:
         """Return what *error* means for the run: its time was up, its lock is lost, or itself."""
-        return meaning(error, self.driver.closed, self.deadline.passed)
+        return meaning(error, self.connection, self.deadline.passed)
 
     def _release(self, broken: bool = False) -> None:
         self.guarding = False

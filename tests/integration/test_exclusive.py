@@ -11,14 +11,10 @@ import pytest
 from flask_cronlock import Ran, Reason, Skipped
 from flask_cronlock.exceptions import LockNameError, NestedRun, RegistrationError
 
-from ..support.databases import Database
 from ..support.outcomes import elsewhere, reason_of, value_of
 from ..support.worlds import World
 
-
-@pytest.fixture
-def database(emptied_database: Database) -> Database:
-    return emptied_database
+pytestmark = pytest.mark.shared_database
 
 
 def test_it_keeps_name_docstring_signature_arguments_and_value(world: World) -> None:

@@ -15,10 +15,7 @@ from ..support.databases import Database
 from ..support.outcomes import LONG, error_of, reason_of, value_of
 from ..support.worlds import World
 
-
-@pytest.fixture
-def database(emptied_database: Database) -> Database:
-    return emptied_database
+pytestmark = pytest.mark.shared_database
 
 
 class Mute(Exception):

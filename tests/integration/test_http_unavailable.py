@@ -11,10 +11,7 @@ from ..support.databases import Database, fresh_database, temporary
 from ..support.endpoint import body_of, job, unreachable
 from ..support.worlds import World, bare_world
 
-
-@pytest.fixture
-def database(emptied_database: Database) -> Database:
-    return emptied_database
+pytestmark = pytest.mark.shared_database
 
 
 def assert_unavailable(response: Any, words: str) -> None:
@@ -84,6 +81,22 @@ def test_a_database_without_the_tables_is_unavailable(
         assert_unavailable(world.post("x"), "Tables missing")
 
     assert "flask cron init-db" in caplog.text
+
+
+@pytest.mark.parametrize("mode", ["ACCESS EXCLUSIVE", "SHARE"], ids=["column", "index"])
+def test_tables_that_a_migration_has_locked_are_unavailable(
+    make_world: Callable[..., World], caplog: pytest.LogCaptureFixture, mode: str
+) -> None:
+    """An index keeps only writes waiting, the claim for one; nobody is running then."""
+    world = make_world()
+    job(world)
+    with world.database.connect() as migration, migration.transaction():
+        migration.execute(f"LOCK TABLE cronlock_run IN {mode} MODE")
+        assert_unavailable(world.post("x"), "Database unavailable")
+
+    assert "TablesLocked" in caplog.text
+    assert "by a migration for example" in caplog.text
+    assert body_of(world.post("x"))["outcome"] == "ran"
 
 
 @pytest.mark.parametrize(

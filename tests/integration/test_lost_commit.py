@@ -152,6 +152,23 @@ def test_with_lock_says_that_work_was_kept_only_when_it_was(world: World, wire: 
             world.cron.with_lock("cache", work)
 
 
+def test_a_lost_record_of_a_failed_attempt_is_not_called_a_lost_lock(
+    world: World, wire: Wire, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.cron.job("failing", every="1d")(lambda: 1 / 0)
+    wire.cut_at(COMMIT, Cut.BEFORE)
+
+    outcome = world.run("failing")
+
+    assert wire.was_cut.is_set()
+    assert isinstance(outcome, Failed)
+    assert type(outcome.error) is ZeroDivisionError
+    assert world.attempts() == []
+    [told] = [r.getMessage() for r in caplog.records if "could not be recorded" in r.getMessage()]
+    assert "TransactionLost: A short transaction" in told
+    assert "LockLost" not in told
+
+
 def test_a_commit_that_postgres_answers_with_rollback_is_none(world: World) -> None:
     with (
         world.app.app_context(),
