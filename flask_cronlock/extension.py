@@ -24,9 +24,9 @@ from .registration import checked_timeout, make_job, refuse_deferred
 from .registry import Registry
 from .results import Outcome, Ran, Skipped
 from .runner import run_job
-from .session import watch_transactions
 from .state import AppState, add_state, this_app, this_state
 from .views import register_views
+from .watch import watch_transactions
 
 F = TypeVar("F", bound=Callable[..., Any])
 P = ParamSpec("P")

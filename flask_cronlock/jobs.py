@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
@@ -18,6 +19,11 @@ from .schedule import Schedule
 
 JOB_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 DEFAULT_CATCH_UP = 100
+
+# As the interpreter finds them, past whatever a metaclass says of its classes.
+_bases = type.__dict__["__mro__"].__get__
+_names = type.__dict__["__dict__"].__get__
+_name = type.__dict__["__name__"].__get__
 
 
 class CatchUp(StrEnum):
@@ -99,8 +105,8 @@ def done(function: Callable[..., Any], value: Any) -> Any:
         if kind is CoroutineType:
             value.close()
         raise TypeError(
-            f"A {kind.__name__} was returned, whose work nobody does: call asyncio.run(), "
-            "or iterate, in the function itself."
+            f"A {_name(kind)} was returned, whose work nobody does or waits for: call "
+            "asyncio.run() or result(), or iterate, in the function itself."
         )
     return value
 
@@ -111,7 +117,11 @@ def _is_deferred(value: Any) -> bool:
     kind = type(value)
     if kind is GeneratorType:
         return bool(value.gi_code.co_flags & inspect.CO_ITERABLE_COROUTINE)
-    return kind is AsyncGeneratorType or (kind is not LocalProxy and issubclass(kind, Awaitable))
+    bases = _bases(kind)
+    if LocalProxy in bases:
+        return False
+    named = (names["__await__"] for names in map(_names, bases) if "__await__" in names)
+    return kind is AsyncGeneratorType or Future in bases or next(named, None) is not None
 
 
 def _code_of(function: Callable[..., Any]) -> object:

@@ -9,14 +9,31 @@ import logging
 import re
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Executable, Insert, Select, TableClause, TextClause
-from sqlalchemy.orm import Session
+from sqlalchemy import (
+    Connection,
+    Engine,
+    Executable,
+    Insert,
+    Select,
+    TableClause,
+    TextClause,
+    TextualSelect,
+)
+from sqlalchemy.orm import FromStatement, Session
+from sqlalchemy.sql import visitors
 
 from .exceptions import ForeignEngine, SplitSession
 
 logger = logging.getLogger("flask_cronlock")
 
-READS = re.compile(r"\s*(select|show|table|values)\b", re.IGNORECASE)
+READS = re.compile(
+    r"(?>\s|\(|--[^\r\n]*+|/\*.*?\*/)*+(?:select|show|table|values|with)\b",
+    re.IGNORECASE | re.DOTALL,
+)
+WRITES = re.compile(
+    r"\b(?:insert|update|delete|merge|into|nextval|setval)\b|;\s*\S|/\*|\*/", re.IGNORECASE
+)
+"""What a text that begins as a read may go on with, and then write; it may be in a string too."""
 
 
 def joined_class(base: type[Session]) -> type[Session]:
@@ -45,7 +62,7 @@ def _joined_class(base: type[Session]) -> type[Session]:
                 raise ForeignEngine
             about = dict(zip(("mapper", "clause"), args, strict=False)) | kwargs
             mapper, clause = about.get("mapper"), about.get("clause")
-            reads = not self._flushing and not _may_write(clause)
+            reads = not self._flushing and _may_read(clause)
             if named is None and reads and self._writes_to_run(mapper, clause):
                 raise SplitSession
             self._warn_of_writes_outside(bind, clause)
@@ -77,7 +94,7 @@ def _joined_class(base: type[Session]) -> type[Session]:
                 return
             self.cronlock_warned = True
             logger.warning(
-                "The job writes, or may write, to another database (%s): that commits on its own, "
+                "A run writes, or may write, to another database (%s): that commits on its own, "
                 "outside the run's transaction, so it can be kept although the run fails.",
                 bind.engine.url.database,
                 extra={"action": "other_bind_written"},
@@ -92,8 +109,27 @@ def _insert_into_same(mapper: Any, clause: Any) -> Insert | None:
     return tables[0].insert() if tables and isinstance(tables[0], TableClause) else None
 
 
-def _may_write(clause: Any) -> bool:
-    """Tell what a statement that is about to be executed may do; ``None`` asks for a connection."""
+def _may_read(clause: Any) -> bool:
+    """Tell whether a statement is no plain write; ``None`` asks for a connection."""
     if isinstance(clause, TextClause):
-        return READS.match(clause.text) is None
-    return not isinstance(clause, Executable) or clause.is_dml
+        return READS.match(clause.text) is not None
+    return isinstance(clause, Executable) and not clause.is_dml
+
+
+def _may_write(clause: Any) -> bool:
+    """Tell whether a statement is not surely a read; what its functions do is not known here."""
+    if isinstance(clause, FromStatement):
+        clause = clause.element
+    if isinstance(clause, TextClause):
+        begun = READS.match(clause.text)
+        return begun is None or WRITES.search(clause.text, begun.end()) is not None
+    if not getattr(clause, "is_select", False):
+        return True
+    return any(_writes_within(part) for part in visitors.iterate(clause))
+
+
+def _writes_within(part: Any) -> bool:
+    """Tell whether a *part* of a read is a statement that may write, as in a WITH."""
+    if isinstance(part, TextualSelect):
+        return _may_write(part.element)
+    return getattr(part, "is_dml", False)

@@ -16,7 +16,7 @@ from .exceptions import LockLost, OutcomeUnknown
 from .limits import SHORT_TIMEOUT
 from .results import Failed, Outcome, Ran, Skipped
 from .run import Run
-from .session import joined_session
+from .session import lent_session
 from .sqlerrors import driver_error
 from .state import AppState
 from .texts import error_text, loggable
@@ -39,6 +39,7 @@ class Reports:
         """Tell that the job begins.
 
         Subscribers have a session of their own in a savepoint: whatever they do to it is undone.
+        What they do elsewhere is theirs, and nothing of the job's.
         """
         slot = f" for {run.slot.isoformat()}" if run.slot else ""
         logger.info("Job %s began%s.", run.job, slot, extra=_extra("job_started", run, run.id))
@@ -46,7 +47,7 @@ class Reports:
             return
         tx.execute(SAVEPOINT)
         try:
-            with joined_session(self.state.db, tx.connection) as session:
+            with lent_session(self.state.db, tx.connection) as session:
                 run.begin(session, tx.deadline)
                 self._send(signals.job_started, job=run.job, run=run)
                 session.rollback()

@@ -9,13 +9,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Any
 
 from flask_sqlalchemy import SQLAlchemy
-from flask_sqlalchemy.session import Session as FlaskSession
-from sqlalchemy import Connection, Engine, event, literal, select, text
+from sqlalchemy import Connection, event, literal, select, text
 from sqlalchemy.exc import PendingRollbackError, SQLAlchemyError
 from sqlalchemy.orm import ORMExecuteState, Session
 
@@ -28,6 +25,7 @@ from .exceptions import (
     SessionReplaced,
 )
 from .joined import joined_class
+from .watch import watching
 
 logger = logging.getLogger("flask_cronlock")
 
@@ -40,53 +38,11 @@ JOINED: dict[str, Any] = {
 """What a joined session is made with, whatever the app's ``session_options`` say."""
 READ = select(literal(1))
 WROTE = text("SELECT pg_current_xact_id_if_assigned() IS NOT NULL")
-
-
-@dataclass(slots=True)
-class _Watch:
-    """The run's own connection and session, and whether the job was warned of others."""
-
-    connection: Connection | None
-    session: Session | None
-    warned: bool = False
-
-    def end(self) -> None:
-        """Hold and say nothing any more: a copied context, of a thread's for one, lives longer."""
-        self.warned, self.connection, self.session = True, None, None
-
-    def warn(self) -> None:
-        """Say, once, that the job works where neither the run's commit nor its rollback reaches."""
-        self.warned = True
-        logger.warning(
-            "The job uses a second session or transaction, in an app context or on a connection of "
-            "its own: what it writes there is kept or lost apart from the run. Use db.session in "
-            "the context that the job is called in.",
-            extra={"action": "second_transaction"},
-        )
-
-
-_watch: ContextVar[_Watch | None] = ContextVar("cronlock_watch", default=None)
-
-
-def watch_transactions(engine: Engine) -> None:
-    """Warn of a job that begins a second transaction on *engine*, where no rollback reaches it."""
-    event.listen(engine, "begin", _warn_of_second_transaction)
-
-
-def _warn_of_second_transaction(connection: Connection) -> None:
-    watch = _watch.get()
-    if watch is None or watch.warned or connection is watch.connection:
-        return
-    watch.warn()
-
-
-# One that is dropped before it is flushed begins no transaction, and its objects are lost.
-@event.listens_for(FlaskSession, "transient_to_pending")
-def _warn_of_second_session(session: Session, _: object) -> None:
-    watch = _watch.get()
-    if watch is None or watch.warned or session is watch.session:
-        return
-    watch.warn()
+OUTSIDE = (
+    "it wrote in an app context or on a connection of its own, apart from the run. Write through "
+    "db.session in the context that the job is called in; for what is to be kept whatever becomes "
+    "of the run, give that connection execution_options(postgresql_readonly=False)"
+)
 
 
 def _refuse_isolation(_: Connection, options: dict[str, Any]) -> None:
@@ -106,9 +62,33 @@ def _refuse_split(session: Session) -> None:
 
 @contextmanager
 def joined_session(db: SQLAlchemy, connection: Connection) -> Iterator[Session]:
-    """Put a session that writes through *connection* into ``db.session`` for this app context.
+    """Put a job's session that writes through *connection* into ``db.session``; commit it.
 
     :raises SessionReplaced: at the end, when ``db.session`` is another one by then.
+    :raises RunError: when the job wrote on another connection of the same engine.
+    """
+    with lent_session(db, connection) as session, watching(connection.engine, session) as watch:
+        try:
+            _refuse_split(session)
+            yield session
+            if _is_replaced(db, session):
+                raise SessionReplaced
+            session.commit()
+        except PendingRollbackError as swallowed:
+            if session.is_active:
+                raise
+            raise LockLost from swallowed
+        except Exception as error:
+            if not watch.refused(error):
+                raise
+            raise (SessionReplaced() if _is_replaced(db, session) else RunError(OUTSIDE)) from error
+
+
+@contextmanager
+def lent_session(db: SQLAlchemy, connection: Connection) -> Iterator[Session]:
+    """Put a session that writes through *connection* into ``db.session`` for this app context.
+
+    What else is done meanwhile, in other sessions and on other connections, is not watched.
     """
     factory = db.session.session_factory
     session = joined_class(factory.class_)(**{**factory.kw, **JOINED})
@@ -116,25 +96,17 @@ def joined_session(db: SQLAlchemy, connection: Connection) -> Iterator[Session]:
     session.info["cronlock"] = True
     db.session.registry.set(session)  # type: ignore[arg-type]
     event.listen(connection, "set_connection_execution_options", _refuse_isolation)
-    watch = _Watch(connection, session)
-    watching = _watch.set(watch)
     try:
-        _refuse_split(session)
         yield session
-        if not db.session.registry.has() or db.session.registry() is not session:
-            raise SessionReplaced
-        session.commit()
-    except PendingRollbackError as swallowed:
-        if session.is_active:
-            raise
-        raise LockLost from swallowed
     finally:
-        watch.end()
-        _watch.reset(watching)
         if db.session.registry.has() and db.session.registry() is not session:
             _close_quietly(db.session())
         _close_quietly(session)
         db.session.registry.clear()
+
+
+def _is_replaced(db: SQLAlchemy, session: Session) -> bool:
+    return not db.session.registry.has() or db.session.registry() is not session
 
 
 def _close_quietly(session: Session) -> None:

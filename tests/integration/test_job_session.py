@@ -12,14 +12,11 @@ from sqlalchemy.exc import IntegrityError
 from flask_cronlock import Reason
 from flask_cronlock.exceptions import LockLost, SessionReplaced
 
-from ..support.databases import Database
+from ..support.databases import ADVISORY_LOCKS
 from ..support.outcomes import LONG, elsewhere, error_of, reason_of, value_of
 from ..support.worlds import World
 
-
-@pytest.fixture
-def database(emptied_database: Database) -> Database:
-    return emptied_database
+pytestmark = pytest.mark.shared_database
 
 
 @pytest.mark.parametrize("end", ["commit", "rollback", "close"])
@@ -166,10 +163,7 @@ def test_lock_claim_and_the_jobs_writes_share_one_transaction(world: World) -> N
             world.db.text("SELECT pg_backend_pid(), pg_current_xact_id()::text")
         ).one()
         found["pid"], found["xid"] = about
-        found["holder"] = world.database.value(
-            "SELECT pid FROM pg_locks WHERE locktype = 'advisory'"
-            " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
-        )
+        found["holder"] = world.database.value(f"SELECT pid FROM {ADVISORY_LOCKS}")
         assert run.session is world.db.session()
 
     value_of(world.run("digest"))
@@ -183,30 +177,6 @@ def another_context(world: World) -> None:
     with world.app.app_context():
         world.note("outside")
         world.db.session.commit()
-
-
-def another_connection(world: World) -> None:
-    with world.db.engine.begin() as connection:
-        connection.execute(world.db.text("INSERT INTO note VALUES ('outside')"))
-
-
-@pytest.mark.parametrize("how", [another_context, another_connection])
-def test_what_a_job_writes_in_another_transaction_is_kept_apart_with_a_warning(
-    world: World, caplog: pytest.LogCaptureFixture, how: Callable[[World], None]
-) -> None:
-    @world.cron.job("digest", every=LONG)
-    def digest() -> None:
-        world.note("inside")
-        how(world)
-        how(world)
-        raise ValueError
-
-    error_of(world.run("digest"))
-
-    assert world.notes == ["outside", "outside"]
-    warnings = [r for r in caplog.records if r.__dict__.get("action") == "second_transaction"]
-    assert len(warnings) == 1
-    assert "app context" in warnings[0].getMessage()
 
 
 def test_a_second_transaction_outside_a_run_is_nobodys_business(
@@ -227,41 +197,21 @@ def another_context_of(world: World) -> None:
         another_context(world)
 
 
-def flush_and_leave(world: World) -> None:
-    world.db.session.add(note_class(world)(text="lost"))
-    world.db.session.flush()
-
-
 def add_and_leave(world: World) -> None:
-    world.db.session.add(note_class(world)(text="lost"))
+    world.db.session.add(world.note_class(text="lost"))
 
 
-@pytest.mark.parametrize("write", [flush_and_leave, add_and_leave])
-def test_what_a_job_adds_in_another_app_context_and_does_not_commit_is_lost_with_a_warning(
-    world: World, caplog: pytest.LogCaptureFixture, write: Callable[[World], None]
-) -> None:
-    @world.cron.job("digest", every=LONG)
-    def digest() -> None:
-        world.note("inside")
-        with world.app.app_context():
-            write(world)
-
-    value_of(world.run("digest"))
-    assert world.notes == ["inside"]
-    assert actions(caplog).count("second_transaction") == 1
-
-
-def test_what_a_job_commits_in_another_app_context_before_it_fails_is_kept_with_a_warning(
+def test_what_a_job_adds_in_another_app_context_and_does_not_flush_is_lost_with_a_warning(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     @world.cron.job("digest", every=LONG)
     def digest() -> None:
         world.note("inside")
-        another_context(world)
-        raise ValueError
+        with world.app.app_context():
+            add_and_leave(world)
 
-    assert isinstance(error_of(world.run("digest")), ValueError)
-    assert world.notes == ["outside"]
+    value_of(world.run("digest"))
+    assert world.notes == ["inside"]
     assert actions(caplog).count("second_transaction") == 1
 
 
@@ -292,15 +242,6 @@ def test_what_a_job_adds_to_its_own_session_is_no_matter(
     value_of(world.run("digest"))
     assert world.notes == ["lost"]
     assert "second_transaction" not in actions(caplog)
-
-
-def note_class(world: World) -> Any:
-    class Note(world.db.Model):  # type: ignore[name-defined, misc]
-        __table__ = world.db.Table(
-            "note", world.db.metadata, world.db.Column("text", world.db.Text, primary_key=True)
-        )
-
-    return Note
 
 
 def actions(caplog: pytest.LogCaptureFixture) -> list[str | None]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import json
 import math
 from collections.abc import Callable
+from concurrent.futures import Future
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -13,17 +15,28 @@ from typing import Any
 import pytest
 from flask import Response
 
+from flask_cronlock import Ran
 from flask_cronlock.texts import LONGEST_VALUE
 
-from ..support.databases import Database
 from ..support.outcomes import LONG, error_of
 from ..support.values import Unspeakable, endless
 from ..support.worlds import World
 
+pytestmark = pytest.mark.shared_database
 
-@pytest.fixture
-def database(emptied_database: Database) -> Database:
-    return emptied_database
+
+class Silent(type):
+    """What is asked of a class of this kind fails, but for what the interpreter itself asks."""
+
+    def __getattribute__(cls, name: str) -> Any:
+        raise RuntimeError("no words")
+
+    def __hash__(cls) -> int:
+        raise RuntimeError("no number")
+
+
+class OfNoClass(metaclass=Silent):
+    pass
 
 
 VALUES: dict[str, Callable[[], Any]] = {
@@ -43,6 +56,7 @@ VALUES: dict[str, Callable[[], Any]] = {
     "response": lambda: Response("x", 500),
     "huge-int": lambda: 10**5000,
     "unspeakable": Unspeakable,
+    "unspeakable-class": lambda: OfNoClass(),
 }
 
 
@@ -103,6 +117,49 @@ def test_a_coroutine_is_no_value(world: World) -> None:
     assert isinstance(error, TypeError)
     assert "asyncio.run()" in str(error)
     assert world.notes == []
+
+
+def of_an_event_loop() -> Any:
+    loop = asyncio.new_event_loop()
+    try:
+        return loop.create_future()
+    finally:
+        loop.close()
+
+
+def failed() -> Any:
+    future: Future[None] = Future()
+    future.set_exception(ValueError())
+    return future
+
+
+class Awaited:
+    def __await__(self) -> Any: ...
+
+
+class Own(Future):  # type: ignore[type-arg]
+    """A future of a library's own."""
+
+
+@pytest.mark.parametrize("make", [Future, Own, failed, of_an_event_loop, Awaited])
+def test_work_that_nobody_waited_for_is_no_value(world: World, make: Callable[[], Any]) -> None:
+    @world.cron.job("digest", every=LONG)
+    def digest() -> Any:
+        world.note("undone")
+        return make()
+
+    error = error_of(world.run("digest"))
+    assert isinstance(error, TypeError)
+    assert "result()" in str(error)
+    assert world.notes == []
+
+
+def test_what_only_says_that_it_is_awaitable_is_a_value(world: World) -> None:
+    class Never:
+        __await__ = None
+
+    world.cron.job("digest", every=LONG)(Never)
+    assert isinstance(world.run("digest"), Ran)
 
 
 def test_a_decorated_generator_function_has_failed_since_nobody_ran_its_body(world: World) -> None:

@@ -13,10 +13,7 @@ from ..support.databases import Database, Server, fresh_database
 from ..support.outcomes import LONG, error_of, value_of
 from ..support.worlds import World
 
-
-@pytest.fixture
-def database(emptied_database: Database) -> Database:
-    return emptied_database
+pytestmark = pytest.mark.shared_database
 
 
 @pytest.fixture
@@ -80,6 +77,21 @@ def test_a_write_to_another_bind_is_warned_of_and_outlives_the_rollback(
     assert other.value("SELECT count(*) FROM event") == 1
     actions = [record.__dict__.get("action") for record in caplog.records]
     assert actions.count("other_bind_written") == 1
+
+
+@pytest.mark.parametrize("write", [by_flush, by_core, by_text, by_connection])
+def test_what_a_job_has_not_committed_on_another_bind_goes_with_its_failure(
+    world: World, other: Database, write: Callable[[World], None]
+) -> None:
+    @world.cron.job("digest", every=LONG)
+    def digest() -> None:
+        write(world)
+        world.db.session.flush()
+        raise ValueError
+
+    error_of(world.run("digest"))
+
+    assert other.value("SELECT count(*) FROM event") == 0
 
 
 def test_another_bind_is_written_on_a_connection_of_its_own_engine(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from flask_sqlalchemy import SQLAlchemy
 from flask_sqlalchemy.session import Session
-from sqlalchemy import column, select, table, text
+from sqlalchemy import column, delete, select, table, text
 
 from flask_cronlock import Ran
 from flask_cronlock.exceptions import ForeignEngine, SplitSession
@@ -19,12 +19,9 @@ from ..support.outcomes import LONG, error_of, value_of
 from ..support.splitters import ByClause, ByModels, ByReads, ByTable, ByWrites, Minding
 from ..support.worlds import World, bare_world
 
+pytestmark = pytest.mark.shared_database
+
 Deed = Callable[[World], Any]
-
-
-@pytest.fixture
-def database(emptied_database: Database) -> Database:
-    return emptied_database
 
 
 @pytest.fixture
@@ -50,17 +47,8 @@ def split_by(
         yield make
 
 
-def note_class(world: World) -> Any:
-    class Note(world.db.Model):  # type: ignore[name-defined, misc]
-        __table__ = world.db.Table(
-            "note", world.db.metadata, world.db.Column("text", world.db.Text, primary_key=True)
-        )
-
-    return Note
-
-
 def notes_read_by_model(world: World) -> list[str]:
-    return [note.text for note in world.db.session.scalars(select(note_class(world)))]
+    return [note.text for note in world.db.session.scalars(select(world.note_class))]
 
 
 @pytest.mark.parametrize("kind", [ByWrites, ByReads])
@@ -94,6 +82,17 @@ def test_a_single_read_from_a_replica_is_refused_where_it_is_made(
 
     assert isinstance(error_of(world.run("digest")), SplitSession)
     assert world.notes == []
+
+
+def test_a_read_that_writes_too_is_refused_as_a_read(split_by: Callable[..., World]) -> None:
+    world = split_by(ByModels)
+    gone = delete(table("note", column("text"))).cte()
+
+    @world.cron.job("digest", every=LONG)
+    def digest() -> None:
+        world.db.session.execute(select(world.note_class).add_cte(gone))
+
+    assert isinstance(error_of(world.run("digest")), SplitSession)
 
 
 def test_a_session_that_minds_runs_reads_what_the_run_wrote(
@@ -174,7 +173,7 @@ def test_the_primary_that_a_statement_names_is_the_runs_own_connection(
     split_by: Callable[..., World],
 ) -> None:
     world = split_by(ByModels)
-    note = note_class(world)
+    note = world.note_class
 
     @world.cron.job("digest", every=LONG)
     def digest() -> list[str]:

@@ -20,17 +20,13 @@ from flask_cronlock import (
     job_succeeded,
 )
 
-from ..support.databases import Database
 from ..support.outcomes import LONG, error_of, value_of
 from ..support.worlds import World
 
+pytestmark = pytest.mark.shared_database
+
 SIGNALS = [job_started, job_succeeded, job_skipped, job_failed]
 Heard = list[tuple[str, Any, dict[str, Any]]]
-
-
-@pytest.fixture
-def database(emptied_database: Database) -> Database:
-    return emptied_database
 
 
 @pytest.fixture
