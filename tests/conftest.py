@@ -16,6 +16,12 @@ from .support.pgbouncer import PgBouncer, pgbouncer_before
 from .support.worlds import World, world_on
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers", "shared_database: the module has one database, emptied before each test"
+    )
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Let a report travel between processes: what some tests log is no valid text."""
@@ -40,7 +46,11 @@ def pgbouncer(postgres: Server) -> Iterator[PgBouncer]:
 
 
 @pytest.fixture
-def database(postgres: Server) -> Iterator[Database]:
+def database(request: pytest.FixtureRequest, postgres: Server) -> Iterator[Database]:
+    """A fresh database, or the module's one, emptied, where it is marked as shared."""
+    if request.node.get_closest_marker("shared_database"):
+        yield request.getfixturevalue("module_database").emptied()
+        return
     with fresh_database(postgres) as made:
         yield made
 
@@ -66,17 +76,6 @@ def module_database(postgres: Server) -> Iterator[Database]:
         yield made
 
 
-@pytest.fixture
-def emptied_database(module_database: Database) -> Database:
-    """The module's one database, emptied: for modules whose many tests change no table."""
-    tables = module_database.value(
-        "SELECT string_agg(quote_ident(tablename), ', ') FROM pg_tables WHERE schemaname = 'public'"
-    )
-    if tables:
-        module_database.query(f"TRUNCATE {tables} RESTART IDENTITY")
-    return module_database
-
-
 @pytest.fixture(scope="module")
 def module_world(module_database: Database) -> Iterator[World]:
     with world_on(module_database) as made:
@@ -84,8 +83,9 @@ def module_world(module_database: Database) -> Iterator[World]:
 
 
 @pytest.fixture
-def entered_world(module_world: World, emptied_database: Database) -> Iterator[World]:
+def entered_world(module_world: World) -> Iterator[World]:
     """The module's one world, its database emptied, in its app context."""
+    module_world.database.emptied()
     with module_world.app.app_context():
         yield module_world
 

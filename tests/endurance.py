@@ -1,7 +1,8 @@
 """Very many runs in one process leave nothing behind: ``python -m tests.endurance --runs 100000``.
 
-Every kind of run takes its turn. The first fifth of the runs warms the process up: caches fill, the
-pool opens its connection. From there to the end these must not grow:
+Every kind of run takes its turn; now and then a run loses its backend, or runs out of time. The
+first fifth of the runs warms the process up: caches fill, the pool opens its connection. From there
+to the end these must not grow:
 
 - connections, those out of the pool, file descriptors, threads and advisory locks: not by one;
 - the blocks that Python has allocated, after a collection: by no more than one in fifty runs;
@@ -26,8 +27,10 @@ from pathlib import Path
 from typing import Any
 
 from flask_cronlock import Failed, Ran, Reason, Skipped
+from flask_cronlock.exceptions import JobTimeout, LockLost
 
-from .support.databases import Database, fresh_database, temporary
+from .support.databases import ADVISORY_LOCKS, Database, fresh_database, temporary
+from .support.processes import wait_until
 from .support.worlds import World, world_on
 
 BLOCKS_PER_RUN = 0.02
@@ -36,6 +39,8 @@ LEAST_BLOCKS = 200
 LEAST_GROWTH = 1 << 20
 GROWTH = 0.02
 HELD = "held"
+RARE = 500
+"""Of so many runs one meets each kind of fault; the first ones early, while all is warming up."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +69,8 @@ class Mix:
         kinds = [self.win, self.repeat, self.fail, self.force, self.lock, self.break_lock]
         kinds += [self.run_without_slots, self.meet_holder, self.post, self.post_failing]
         self.kinds: itertools.cycle[Callable[[], None]] = itertools.cycle(kinds)
+        self.turns = itertools.count()
+        self.faulty = {RARE // 10: self.lose_backend, RARE // 5: self.run_out_of_time}
 
     def _register(self) -> None:
         world = self.world
@@ -71,6 +78,8 @@ class Mix:
         self._job("plain", lambda: {"kept": 1})
         self._job("failing", self._raise)
         self._job(HELD, lambda: None)
+        self._job("orphaned", self._end_backend)
+        self._job("idle", self._idle)
 
     def _job(self, name: str, work: Callable[[], Any], **how: Any) -> None:
         self.world.cron.job(name, **how)(work)
@@ -79,8 +88,36 @@ class Mix:
         self.world.note("undone")
         raise ValueError("as asked")
 
+    def _end_backend(self) -> None:
+        self.world.probe.execute("SELECT pg_terminate_backend(%s, 30000)", [self._backend()])
+        self.world.note("undone")
+
+    def _idle(self) -> None:
+        """Outstay a limit that is short from now on only: a busy machine may begin late."""
+        limit = "SELECT set_config('idle_in_transaction_session_timeout', '10ms', true)"
+        backend, db = self._backend(), self.world.db
+        db.session.execute(db.text(limit))
+        lives = "SELECT count(*) FROM pg_stat_activity WHERE pid = %s"
+        wait_until(lambda: self.world.probe.execute(lives, [backend]).fetchone() == (0,))
+        self.world.note("undone")
+
+    def _backend(self) -> Any:
+        return self.world.db.session.scalar(self.world.db.text("SELECT pg_backend_pid()"))
+
     def turn(self) -> None:
-        next(self.kinds)()
+        turn = self.faulty.get(next(self.turns) % RARE) or next(self.kinds)
+        turn()
+
+    def lose_backend(self) -> None:
+        self._see_failure("orphaned", LockLost)
+
+    def run_out_of_time(self) -> None:
+        self._see_failure("idle", JobTimeout)
+
+    def _see_failure(self, job: str, kind: type[Exception]) -> None:
+        outcome = self.world.run(job)
+        assert isinstance(outcome, Failed), outcome
+        assert type(outcome.error) is kind, outcome
 
     def win(self) -> None:
         self.slot = self.base + timedelta(seconds=next(self.slots))
@@ -130,7 +167,7 @@ def take_sample(world: World, runs: int) -> Sample:
         out: int = world.db.engine.pool.checkedout()  # type: ignore[attr-defined]
     connections = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
     [(found,)] = world.probe.execute(connections)
-    [(locks,)] = world.probe.execute("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'")
+    [(locks,)] = world.probe.execute(f"SELECT count(*) FROM {ADVISORY_LOCKS}")
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return Sample(
         runs=runs,

@@ -23,12 +23,9 @@ from ..support.outcomes import LONG
 from ..support.wire import Cut, wire_before
 from ..support.worlds import World
 
+pytestmark = pytest.mark.shared_database
+
 COMMIT = b"COMMIT\0"
-
-
-@pytest.fixture
-def database(emptied_database: Database) -> Database:
-    return emptied_database
 
 
 @contextmanager

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from ..support.databases import Database
-from ..support.wire import Cut
+from ..support.wire_all_plays import PLAYS
 from ..support.wire_cuts import Stage, report, stage
-from ..support.wire_other_plays import PLAYS
+from ..support.wire_line import Cut
 from ..support.wire_plays import OnNewConnection, Play, Told
 from ..support.wire_routes import DIRECT
 

@@ -15,6 +15,12 @@ from sample_app.embedded import temporary
 
 Server = Any
 
+ADVISORY_LOCKS = """
+pg_locks WHERE locktype = 'advisory'
+     AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+"""
+"""What to select FROM, for the advisory locks in the database that one is connected to."""
+
 
 @dataclass(frozen=True)
 class Database:
@@ -45,12 +51,17 @@ class Database:
 
     def advisory_locks(self) -> int:
         """Return how many advisory locks are held in this database."""
-        return int(
-            self.value(
-                "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND database ="
-                " (SELECT oid FROM pg_database WHERE datname = current_database())"
-            )
+        return int(self.value(f"SELECT count(*) FROM {ADVISORY_LOCKS}"))
+
+    def emptied(self) -> Database:
+        """Delete the rows of all tables: for tests that share it, and change no table."""
+        tables = self.value(
+            "SELECT string_agg(quote_ident(tablename), ', ')"
+            " FROM pg_tables WHERE schemaname = 'public'"
         )
+        if tables:
+            self.query(f"TRUNCATE {tables} RESTART IDENTITY")
+        return self
 
 
 @contextmanager

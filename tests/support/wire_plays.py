@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -16,8 +15,6 @@ from .clocks import engine_of
 from .processes import wait_until
 from .worlds import World
 
-logger = logging.getLogger("flask_cronlock")
-
 MINUTE = timedelta(minutes=1)
 START = datetime.now(UTC).replace(second=0, microsecond=0) - timedelta(days=300)
 
@@ -25,6 +22,9 @@ BACKENDS = """
 SELECT count(*) FROM pg_stat_activity
 WHERE datname = current_database() AND backend_type = 'client backend'
 """
+
+DECISIVE = b"INSERT INTO cronlock_run", b"COMMIT\0"
+"""What a run says when it claims its slot, and at its end."""
 
 
 class Planned(Exception):
@@ -55,11 +55,20 @@ class Play:
     """What a run that nothing happens to tells, before the clean retry."""
     how: ClassVar[Mapping[str, Any]] = {}
     """What else the run is called with."""
+    before: tuple[str, ...] = ()
+    """The names that the job had before; the first is the ledger's."""
 
     def __init__(self, world: World, suffix: str = "") -> None:
         self.world, self.number = world, 0
         self.job = f"{self.job}-{suffix}" if suffix else self.job
-        world.cron.job(self.job, every="1m", max_lateness="1000d", timeout=self.timeout)(self.work)
+        register = world.cron.job(
+            self.job,
+            every="1m",
+            max_lateness="1000d",
+            timeout=self.timeout,
+            previous_names=self.before,
+        )
+        register(self.work)
 
     def work(self) -> None:
         self.world.note(self.text)
@@ -68,6 +77,11 @@ class Play:
     def text(self) -> str:
         """What the present number writes."""
         return f"{self.job} {self.number}"
+
+    @property
+    def identity(self) -> str:
+        """What the ledger calls the job."""
+        return next(iter(self.before), self.job)
 
     @property
     def slot(self) -> datetime:
@@ -86,11 +100,13 @@ class Play:
     def tell(self) -> Told:
         """Make the run, and return what is told of it; any other error than ours is a fault."""
         try:
-            outcome = self.act()
+            return self.told_by(self.act())
         except OutcomeUnknown:
             return Told.UNKNOWN
         except CronLockError:
             return Told.NOTHING
+
+    def told_by(self, outcome: Any) -> Told:
         if isinstance(outcome, Failed):
             assert isinstance(outcome.error, (CronLockError, Planned)), outcome
             return Told.UNKNOWN if isinstance(outcome.error, OutcomeUnknown) else Told.NOTHING
@@ -114,7 +130,7 @@ class Play:
         """See that the ledger says the same as the effect."""
         rows = self.world.probe.execute(
             "SELECT state FROM cronlock_run WHERE job = %s AND scheduled_at = %s",
-            [self.job, self.slot],
+            [self.identity, self.slot],
         ).fetchall()
         assert rows == [("done",)] * self.kept()
 
@@ -139,100 +155,3 @@ class OnNewConnection(Play):
         engine_of(self.world).dispose()
         wait_until(lambda: self.count(BACKENDS) == 1)  # The farewell is a message too.
         yield
-
-
-class AfterMissed(Play):
-    """It also writes down two slots that were missed."""
-
-    name = "winner after missed slots"
-    job = "after-missed"
-    step = 3
-
-    def check(self) -> None:
-        super().check()
-        missed = self.count(
-            "SELECT count(*) FROM cronlock_run WHERE job = %s AND state = 'missed'"
-            " AND scheduled_at BETWEEN %s AND %s",
-            *(self.job, self.slot - self.step * MINUTE, self.slot),
-        )
-        assert missed == (2 if self.kept() and self.number > 1 else 0)
-
-
-class AlreadyRan(Play):
-    name = "already ran"
-    job = "already-ran"
-    ends = Told.NOTHING
-
-    def __init__(self, world: World, suffix: str = "") -> None:
-        super().__init__(world, suffix)
-        self.act()
-
-    @contextmanager
-    def set(self) -> Iterator[None]:
-        yield
-
-
-class AlreadyRunning(Play):
-    """Another session has the lock, and lets it go for the clean retry."""
-
-    name = "already running"
-    job = "already-running"
-    ends = Told.NOTHING
-
-    @contextmanager
-    def set(self) -> Iterator[None]:
-        self.number += 1
-        with self.world.database.connect() as other:
-            other.execute("SELECT pg_advisory_lock(hashtextextended(%s, 0))", [self.job])
-            yield
-            other.execute("SELECT pg_advisory_unlock_all()")
-
-
-class Failing(Play):
-    """The job raises, but not in the clean retry."""
-
-    name = "failing job"
-    job = "failing"
-    ends = Told.NOTHING
-    fails = False
-    unrecorded = False
-    outcome: Any = None
-
-    @contextmanager
-    def set(self) -> Iterator[None]:
-        self.number += 1
-        self.fails, self.unrecorded, self.outcome = True, False, None
-        logger.addFilter(self._hear)
-        yield
-        logger.removeFilter(self._hear)
-        self.fails = False
-
-    def _hear(self, record: logging.LogRecord) -> bool:
-        self.unrecorded |= getattr(record, "action", "") == "attempt_not_recorded"
-        return True
-
-    def work(self) -> None:
-        super().work()
-        if self.fails:
-            raise Planned
-
-    def act(self) -> Any:
-        self.outcome = super().act()
-        return self.outcome
-
-    def check_told(self, told: Told, before: int) -> None:
-        """A failed attempt is recorded, or it is said that it is not."""
-        super().check_told(told, before)
-        attempts = self.count(
-            "SELECT count(*) FROM cronlock_attempt WHERE job = %s AND scheduled_at = %s",
-            *(self.job, self.slot),
-        )
-        assert attempts <= 1
-        assert attempts or self.unrecorded or not isinstance(self.outcome, Failed)
-
-
-class Forced(Play):
-    name = "forced run"
-    job = "forced"
-    once = False
-    how: ClassVar = {"force": True}

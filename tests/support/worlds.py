@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from functools import cached_property
 from typing import Any
 
 from flask import Flask
@@ -65,6 +66,17 @@ class World:
     def note(self, text: str) -> None:
         """Write through ``db.session``, as a job does."""
         self.db.session.execute(self.db.text("INSERT INTO note VALUES (:text)"), {"text": text})
+
+    @cached_property
+    def note_class(self) -> Any:
+        """The table ``note`` as a model."""
+
+        class Note(self.db.Model):  # type: ignore[name-defined, misc]
+            __table__ = self.db.Table(
+                "note", self.db.metadata, self.db.Column("text", self.db.Text, primary_key=True)
+            )
+
+        return Note
 
     @property
     def notes(self) -> list[str]:

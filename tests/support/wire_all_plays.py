@@ -1,0 +1,20 @@
+"""The runs that are cut off on more than one route."""
+
+from __future__ import annotations
+
+from .wire_clock_plays import FirstLook
+from .wire_job_plays import AfterMissed, AlreadyRan, AlreadyRunning, Failing, Forced
+from .wire_lock_plays import WithLock
+from .wire_plays import Play
+
+PLAYS: tuple[type[Play], ...] = (
+    FirstLook,
+    Play,
+    AfterMissed,
+    AlreadyRan,
+    AlreadyRunning,
+    Failing,
+    Forced,
+    WithLock,
+)
+"""The first is quickest where it knows no other's job."""
