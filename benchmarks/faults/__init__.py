@@ -1,1 +1,1 @@
-"""The same faults upon Flask-CronLock and upon other tools: `python -m benchmarks.faults`."""
+"""Faults of one plan upon Flask-CronLock and other tools: `python -m benchmarks.faults`."""

@@ -1,4 +1,4 @@
-"""Put every tool through the same faults, and print the report."""
+"""Put every tool through faults drawn from the same plan, and print the report."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def compare(entries: list[Entry], plan: Plan, seed: int) -> str:
 def _try(entry: Entry, plan: Plan, server: TemporaryServer, redis: str) -> Result:
     with (
         fresh_database(server) as database,
-        stage.Pooler(server) as pooler,
+        stage.pooler_before(server) as pooler,
         tempfile.TemporaryDirectory(prefix="cronlock-faults-") as folder,
     ):
         return Trial(entry, plan, database, pooler).run(redis, Path(folder))

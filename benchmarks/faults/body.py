@@ -6,16 +6,14 @@ import random
 import time
 from typing import Protocol
 
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine
 from sqlalchemy.orm import Session, scoped_session
 
-from tests.chaos.history import Recorder, now
+from tests.chaos.history import Recorder
+from tests.chaos.work import Work
 
 from .hit import Hit
 
-TABLE = "CREATE TABLE effect (job text, slot text, run text)"
-WRITE = text("INSERT INTO effect VALUES (:job, :slot, :run)")
-LOOK = text("SELECT 1")
 STEPS = 4
 PAUSE = (0.02, 0.07)
 
@@ -28,17 +26,12 @@ class Body:
 
     def __call__(self, session: Session | scoped_session[Session], hit: Hit) -> None:
         pauses = random.Random(f"{hit.job} {hit.slot}")
-        about = hit.job, hit.slot, hit.run
-        self.recorder.write("begin", *about)
-        sent = now()
-        session.execute(WRITE, {"job": hit.job, "slot": hit.slot, "run": hit.run})
-        self.recorder.write("step", *about, at=sent)
+        work = Work(self.recorder, session, hit.job, hit.slot, hit.run)
+        work.write()
         for _ in range(STEPS):
             time.sleep(pauses.uniform(*PAUSE))
-            sent = now()
-            session.execute(LOOK)
-            self.recorder.write("step", *about, at=sent)
-        self.recorder.write("end", *about)
+            work.look()
+        work.end()
 
 
 class Lock(Protocol):

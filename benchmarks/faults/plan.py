@@ -38,7 +38,7 @@ class Action:
 
 @dataclass(frozen=True)
 class Plan:
-    """The same for every tool."""
+    """The same for every tool, though who is at work then is hurt, and nobody if none is able."""
 
     slots: int
     actions: tuple[Action, ...]

@@ -45,7 +45,7 @@ def text(entries: Mapping[Entry, Result | None], plan: Plan, command: str, about
     return (
         "\n\n".join(
             [
-                "# The same faults, other tools",
+                "# Faults from the same plan, other tools",
                 f"{', '.join(about)}. `{command}`; how it is done is in [faults/](faults/).",
                 _course(plan),
                 table(HEAD, [_row(entry, result, plan) for entry, result in entries.items()]),
@@ -98,6 +98,6 @@ def _row(entry: Entry, result: Result | None, plan: Plan) -> list[str]:
         str(len(verdict.losses)),
         str(len(verdict.overlaps)),
         "—" if entry.keeps_time else str(result.false_answers),
-        f"{verdict.stuck:.1f}",
+        f"{verdict.longest.seconds:.1f}",
         str(result.faults),
     ]

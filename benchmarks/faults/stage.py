@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from sample_app.embedded import TemporaryServer
@@ -25,33 +25,8 @@ ORDER BY state = 'idle', pid LIMIT 1
 """
 
 
-class Pooler:
-    """PgBouncer in transaction mode, which can be started again at its port."""
-
-    def __init__(self, server: TemporaryServer) -> None:
-        self.server, self._stack = server, ExitStack()
-        self._running = self._start()
-
-    def _start(self, **extra: int) -> PgBouncer:
-        pooler = pgbouncer_before(self.server, default_pool_size=BACKENDS, **extra)
-        return self._stack.enter_context(pooler)
-
-    def url(self, database: Database) -> str:
-        return self._running.url(database)
-
-    def restart(self) -> None:
-        """Kill it, and start another one in its place."""
-        self.stop()
-        self._running = self._start(listen_port=self._running.port)
-
-    def stop(self) -> None:
-        self._stack.close()
-
-    def __enter__(self) -> Pooler:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
+def pooler_before(server: TemporaryServer) -> AbstractContextManager[PgBouncer]:
+    return pgbouncer_before(server, default_pool_size=BACKENDS)
 
 
 def terminate_a_backend(database: Database) -> None:

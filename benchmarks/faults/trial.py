@@ -8,13 +8,15 @@ from pathlib import Path
 
 from tests.chaos.checker import Effect, Verdict, check
 from tests.chaos.history import Recorder, now, read
+from tests.chaos.work import EFFECTS
 from tests.support.databases import Database
+from tests.support.pgbouncer import PgBouncer
 
-from . import body, by_cronlock, by_lease
+from . import by_cronlock, by_lease
 from .crew import Crew, Worker
 from .hit import INTERVAL, Place, numbered
 from .plan import WORKERS, Action, Plan
-from .stage import Pooler, terminate_a_backend
+from .stage import terminate_a_backend
 from .tools import Entry
 
 HEAD_START = 0.5
@@ -42,7 +44,7 @@ class Result:
 class Trial:
     """A tool's workers, its database and the plan."""
 
-    def __init__(self, entry: Entry, plan: Plan, database: Database, pooler: Pooler) -> None:
+    def __init__(self, entry: Entry, plan: Plan, database: Database, pooler: PgBouncer) -> None:
         self.entry, self.plan, self.database, self.pooler = entry, plan, database, pooler
         # Nobody asks a tool that keeps the time, but for what it has left open.
         self.to_repeat = set[int]() if entry.keeps_time else set(plan.repeated)
@@ -66,7 +68,7 @@ class Trial:
         return self._judge(now() - started)
 
     def _make_tables(self) -> None:
-        for table in (body.TABLE, by_lease.TABLE):
+        for table in (EFFECTS, by_lease.TABLE):
             self.database.query(table)
         by_cronlock.create_tables(self.database.url)
 

@@ -1,68 +1,77 @@
-"""The app that chaos is set upon: many jobs of one kind, whose bodies tell the history all."""
+"""The app that chaos is set upon: many jobs of one kind, and a history of all that is asked."""
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import time
-from collections.abc import Callable
 from datetime import UTC
 
-from flask import Flask
+from flask import Flask, Response, g, request
 from flask_sqlalchemy import SQLAlchemy
 
 from flask_cronlock import CronLock, Run
 
-from .history import Recorder, now
+from .answers import word_for
+from .history import Recorder, named
+from .work import Work
 
 JOBS = tuple(f"job-{number:02}" for number in range(20))
 TIMEOUT = 3.0
 """Seconds; some freezes are longer."""
 SLOT_HEADER = "X-Chaos-Slot"
-EFFECTS = "CREATE TABLE effect (job text, slot text, run text)"
 FAILS, COMMITS = 0.04, 0.3
 """The shares of bodies that raise after the write, and that commit the session on their way."""
 
 db = SQLAlchemy()
 cron = CronLock(db)
 
-EFFECT = db.text("INSERT INTO effect VALUES (:job, :slot, :run)")
-LOOK = db.text("SELECT 1")
-
 
 class Body:
     """The work of every job, as one process does it."""
 
-    def __init__(self, folder: str, name: str, seed: str) -> None:
-        self._history = Recorder(folder, f"{name}-{os.getpid()}")
-        self._random = random.Random(f"{seed} {name}")
+    def __init__(self, recorder: Recorder, seed: str) -> None:
+        self._history, self._random = recorder, random.Random(seed)
 
     def __call__(self, run: Run) -> None:
         assert run.slot is not None
         slot = run.slot.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        effect = {"job": run.job, "slot": slot, "run": str(run.id)}
-        about = run.job, slot, str(run.id)
-        self._history.write("begin", *about)
-        self._step(about, "write", lambda: db.session.execute(EFFECT, effect))
+        work = Work(self._history, db.session, run.job, slot, str(run.id))
+        work.write()
         if self._random.random() < FAILS:
             raise RuntimeError("as planned")
         if self._random.random() < COMMITS:
-            self._step(about, "commit", db.session.commit)
+            work.commit()
         for _ in range(self._random.randint(1, 4)):
             time.sleep(self._random.uniform(0.001, 0.02))
-            self._step(about, "look", lambda: db.session.execute(LOOK))
-        self._history.write("end", *about)
+            work.look()
+        work.end()
 
-    def _step(self, about: tuple[str, str, str], what: str, do: Callable[[], object]) -> None:
-        before = now()
-        do()
-        self._history.write("step", *about, detail=what, at=before)
+
+def tell_of_requests(app: Flask, recorder: Recorder) -> None:
+    """Write down each request when it arrives, and when it has its answer."""
+    numbers = itertools.count(1)
+
+    @app.before_request
+    def arrive() -> None:
+        g.job, g.slot = request.path.rpartition("/")[2], request.headers.get(SLOT_HEADER, "")
+        g.number = next(numbers)
+        recorder.write("arrive", g.job, g.slot, request=g.number)
+
+    @app.after_request
+    def leave(response: Response) -> Response:
+        word = word_for(response.status_code, response.get_json(silent=True) or {})
+        recorder.write("leave", g.job, g.slot, detail=word, request=g.number)
+        return response
 
 
 def create_app() -> Flask:
-    body = Body(os.environ["CHAOS_HISTORY"], os.environ["DYNO"], os.environ["CHAOS_SEED"])
-    for name in JOBS:
-        cron.job(name, every="1s", max_lateness="7d", timeout=TIMEOUT)(body)
+    name = os.environ["DYNO"]
+    recorder = Recorder(os.environ["CHAOS_HISTORY"], named(name, os.getpid()))
+    body = Body(recorder, f"{os.environ['CHAOS_SEED']} {name}")
+    for job in JOBS:
+        cron.job(job, every="1s", max_lateness="7d", timeout=TIMEOUT)(body)
     app = Flask("chaos")
     app.config.update(
         SQLALCHEMY_DATABASE_URI=os.environ["DATABASE_URL"],
@@ -72,6 +81,7 @@ def create_app() -> Flask:
         },
         CRONLOCK_SLOT_HEADER=SLOT_HEADER,
     )
+    tell_of_requests(app, recorder)
     db.init_app(app)
     cron.init_app(app)
     return app

@@ -6,14 +6,13 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from .history import Event
+from .answers import DONE
+from .history import BODY, Event, Slot
+from .refusals import unfounded
+from .waits import Wait, longest
 
-Slot = tuple[str, str]
-"""A job and the text of one of its slots."""
 Effect = tuple[str, str, str]
 """A row that the database holds at the end: job, slot, run."""
-
-DONE = ("ran", "already ran")
 
 
 @dataclass(frozen=True)
@@ -45,14 +44,12 @@ class Verdict:
     losses: tuple[Slot, ...]
     overlaps: tuple[tuple[Body, Body], ...]
     contradictions: tuple[str, ...]
-    stuck: float
-    """The longest time in seconds from a slot's first hit until its effect was made."""
-    stuck_slot: Slot | None
+    longest: Wait
     bound: float
 
     @property
     def too_long(self) -> bool:
-        return self.stuck > self.bound
+        return self.longest.excused > self.bound
 
     @property
     def good(self) -> bool:
@@ -66,8 +63,8 @@ class Verdict:
             *_listed("losses", [" ".join(slot) for slot in self.losses]),
             *_listed("overlaps", [f"{one} with {two}" for one, two in self.overlaps]),
             *_listed("contradictions", self.contradictions),
-            f"longest wait {self.stuck:.2f} s of at most {self.bound:.2f} s"
-            + (f": {' '.join(self.stuck_slot)}" if self.stuck_slot else ""),
+            f"longest wait of at most {self.bound:.0f} s: {self.longest}"
+            + (f": {' '.join(self.longest.slot)}" if self.longest.slot else ""),
         ]
         return "\n".join(lines)
 
@@ -78,19 +75,23 @@ def _listed(title: str, found: Sequence[str], most: int = 5) -> list[str]:
 
 
 def check(
-    events: Iterable[Event], effects: Iterable[Effect], expected: Collection[Slot], bound: float
+    events: Iterable[Event],
+    effects: Iterable[Effect],
+    expected: Collection[Slot],
+    bound: float,
+    freed_within: float = 0.0,
 ) -> Verdict:
     """Judge *events* by the *effects* that the database holds at the end.
 
     *expected* are the slots that were to happen, *bound* the seconds that one may take from its
-    first hit to its effect. A body writes its "end" before its effect is committed.
+    first hit to its effect, but for outages, *freed_within* those for which a lock may outlive the
+    process that had it. A body writes its "end" before its effect is committed.
     """
     events, effects = sorted(events, key=lambda event: event.at), list(effects)
     runs_of: dict[Slot, list[str]] = defaultdict(list)
     for job, slot, run in effects:
         runs_of[job, slot].append(run)
     bodies = list(_bodies(events, {run for _, _, run in effects}))
-    stuck, stuck_slot = _longest(events, runs_of)
     return Verdict(
         duplicates=tuple(sorted(slot for slot, runs in runs_of.items() if len(runs) > 1)),
         losses=tuple(sorted(set(expected) - set(runs_of))),
@@ -100,9 +101,9 @@ def check(
             *_unseen(events, effects),
             *_false_answers(events, effects, runs_of),
             *_alive_after_done(events),
+            *unfounded(events, freed_within),
         ),
-        stuck=stuck,
-        stuck_slot=stuck_slot,
+        longest=longest(events, runs_of),
         bound=bound,
     )
 
@@ -131,7 +132,7 @@ def _overlaps(bodies: Iterable[Body]) -> Iterator[tuple[Body, Body]]:
 
 
 def _unseen(events: Sequence[Event], effects: Sequence[Effect]) -> Iterator[str]:
-    seen = {event.run for event in events if event.kind in ("begin", "step", "end")}
+    seen = {event.run for event in events if event.kind in BODY}
     for job, slot, run in effects:
         if run not in seen:
             yield f"{job} {slot}: run {run} took effect, and nobody saw its body"
@@ -141,7 +142,7 @@ def _false_answers(
     events: Sequence[Event], effects: Sequence[Effect], runs_of: dict[Slot, list[str]]
 ) -> Iterator[str]:
     slot_of = {run: (job, slot) for job, slot, run in effects}
-    last_words = {event.run: event.at for event in events if event.kind in ("begin", "step", "end")}
+    last_words = {event.run: event.at for event in events if event.kind in BODY}
     for event in events:
         if event.kind != "answer":
             continue
@@ -178,20 +179,3 @@ def _alive_after_done(events: Sequence[Event]) -> Iterator[str]:
             f"{event.job} {event.slot}: run {run} still worked at {event.at:.3f}, "
             f"{told.detail!r} was told at {told.at:.3f}"
         )
-
-
-def _longest(events: Sequence[Event], runs_of: dict[Slot, list[str]]) -> tuple[float, Slot | None]:
-    """Return the longest wait; a slot that was hit and has no effect waited to the very end."""
-    asked: dict[Slot, float] = {}
-    made: dict[Slot, float] = {}
-    last_words: dict[str, float] = {}
-    for event in events:
-        if event.kind == "hit":
-            asked.setdefault((event.job, event.slot), event.at)
-        elif event.kind in ("begin", "step", "end"):
-            last_words[event.run] = event.at
-    for slot, runs in runs_of.items():
-        made[slot] = min((last_words[run] for run in runs if run in last_words), default=0)
-    very_end = events[-1].at if events else 0
-    waits = ((made.get(slot, very_end) - at, slot) for slot, at in asked.items())
-    return max(waits, default=(0.0, None), key=lambda wait: wait[0])

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from ..support.worlds import SECRET
+from .answers import DONE, word_for
 from .app import SLOT_HEADER
-from .checker import DONE, Slot
-from .history import Recorder
+from .history import Recorder, Slot
 from .stage import Stage
 
 LANES = 2
@@ -101,16 +101,6 @@ class Clients:
         detail = word_for(status, body)
         self._history.write("answer", job, slot, body.get("run", ""), detail, status)
         return detail
-
-
-def word_for(status: int, body: dict[str, str]) -> str:
-    """Return an answer in the history's words."""
-    outcome = body.get("reason") or body.get("outcome") or "error"
-    if body.get("error") == "Outcome unknown":
-        return "unknown"
-    if status == 503:
-        return "unavailable"
-    return body.get("error", "not an answer of ours") if outcome == "error" else outcome
 
 
 def _post(port: int, job: str, slot: str, patience: float) -> tuple[int, dict[str, str]]:

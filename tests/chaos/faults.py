@@ -5,13 +5,13 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 import psycopg
 
 from .app import TIMEOUT
-from .history import Recorder, now
+from .history import Recorder, named, now
 from .stage import Stage
 
 SHARES = {
@@ -112,27 +112,36 @@ class Hand:
         if (worker := self._worker(fault)) is None:
             return None
         self._stage.freeze(worker[1], fault.seconds)
-        return f"{worker[0]} {worker[1]} for {fault.seconds:.2f} s"
+        return f"{named(*worker)} for {fault.seconds:.2f} s"
 
     def _kill_worker(self, fault: Fault) -> str | None:
         if (worker := self._worker(fault)) is None:
             return None
         self._stage.kill(worker[1])
-        return f"{worker[0]} {worker[1]}"
+        return named(*worker)
 
     def _worker(self, fault: Fault) -> tuple[str, int] | None:
         workers = self._stage.workers()
         return workers[int(fault.pick * len(workers))] if workers else None
 
     def _restart_pooler(self, fault: Fault) -> str:
-        self._stage.pooler.restart(fault.seconds)
+        with self._outage():
+            self._stage.pooler.restart(fault.seconds)
         return f"gone for {fault.seconds:.2f} s"
 
     def _stop_postgres(self, fault: Fault) -> str:
         server = self._stage.server
-        server.stop("immediate")
-        try:
-            threading.Event().wait(fault.seconds)
-        finally:
-            server.start()
+        with self._outage():
+            server.stop("immediate")
+            try:
+                threading.Event().wait(fault.seconds)
+            finally:
+                server.start()
         return f"gone for {fault.seconds:.2f} s"
+
+    @contextmanager
+    def _outage(self) -> Iterator[None]:
+        """Write down from when to when a server is gone that everybody needs."""
+        self._history.write("gone")
+        yield
+        self._history.write("back")

@@ -9,7 +9,17 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from urllib.parse import quote
 
-KINDS = ("begin", "step", "end", "hit", "answer", "gave up", "fault")
+BODY = ("begin", "step", "end")
+"""What a body writes."""
+CLIENT = ("hit", "answer", "gave up")
+SERVER = ("arrive", "leave")
+"""What an instance writes of a request."""
+HAND = ("fault", "gone", "back")
+"""What is done to them; the last two, when a server that all need is stopped, and ready again."""
+KINDS = (*BODY, *CLIENT, *SERVER, *HAND)
+
+Slot = tuple[str, str]
+"""A job and the text of one of its slots."""
 
 
 def now() -> float:
@@ -30,6 +40,13 @@ class Event:
     detail: str = ""
     status: int = 0
     """The HTTP status of an answer."""
+    request: int = 0
+    """The number of a request among those of its process."""
+
+
+def named(instance: str, pid: int) -> str:
+    """Return the name of a process of an instance."""
+    return f"{instance}-{pid}"
 
 
 def history_file(folder: Path | str, who: str) -> Path:
@@ -54,6 +71,7 @@ class Recorder:
         detail: str = "",
         status: int = 0,
         at: float | None = None,
+        request: int = 0,
     ) -> None:
         """Write an event that happened *at* a moment, by default now.
 
@@ -62,7 +80,7 @@ class Recorder:
         """
         assert kind in KINDS, kind
         moment = now() if at is None else at
-        event = Event(moment, self.who, kind, job, slot, run, detail, status)
+        event = Event(moment, self.who, kind, job, slot, run, detail, status, request)
         told = {key: value for key, value in asdict(event).items() if value}
         # One call a line: whoever is killed has written it whole or not at all.
         os.write(self._file, json.dumps(told).encode() + b"\n")

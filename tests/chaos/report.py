@@ -6,10 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from .answers import ANSWERS
 from .checker import Verdict
 from .history import Event
-
-ANSWERS = {"ran", "already ran", "already running", "failed", "unknown", "unavailable"}
 
 
 @dataclass(frozen=True)

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import os
-import random
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -18,44 +15,17 @@ from pathlib import Path
 
 from ..support.databases import Database, Server, fresh_database, temporary
 from ..support.instances import ROOT, Instance, environment, gunicorn
-from ..support.pgbouncer import pgbouncer_before
-from .app import EFFECTS
-from .history import history_file
+from ..support.pgbouncer import PgBouncer, pgbouncer_before
+from .history import history_file, named
+from .work import EFFECTS
 
 KEEPS_COMMITS = {"synchronous_commit": "on"}
 """A server stopped at once must not forget what it said it had committed. Nothing need be synced
 for that: the machine itself does not crash."""
 
 
-class Pooler:
-    """A PgBouncer that can be killed, and started again on its port."""
-
-    def __init__(self, server: Server) -> None:
-        self._server, self._life = server, ExitStack()
-        self.port = _lasting_port()
-        self._start()
-
-    def _start(self) -> None:
-        # A client that finds no backend free is told so within its own patience.
-        options = {"default_pool_size": 30, "query_wait_timeout": 2, "listen_port": self.port}
-        self._life.enter_context(pgbouncer_before(self._server, **options))
-
-    def restart(self, outage: float) -> None:
-        self.close()
-        time.sleep(outage)
-        self._start()
-
-    def close(self) -> None:
-        self._life.close()
-
-
-def _lasting_port() -> int:
-    """Choose a free port below those the kernel hands out: nobody gets it during a restart."""
-    while True:
-        port = random.randrange(15_000, 32_000)
-        with socket.socket() as probe, suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            return port
+POOLER = {"default_pool_size": 30, "query_wait_timeout": 2}
+"""A client that finds no backend free is told so within its own patience."""
 
 
 @dataclass
@@ -63,7 +33,7 @@ class Stage:
     """All that can be hurt."""
 
     database: Database
-    pooler: Pooler
+    pooler: PgBouncer
     folder: Path
     """Where the history is written."""
     instances: dict[str, Instance] = field(default_factory=dict)
@@ -79,7 +49,7 @@ class Stage:
             (name, pid)
             for name, instance in self.instances.items()
             for pid in instance.workers()
-            if pid not in self._frozen and history_file(self.folder, f"{name}-{pid}").exists()
+            if pid not in self._frozen and history_file(self.folder, named(name, pid)).exists()
         ]
 
     def kill(self, pid: int) -> None:
@@ -110,12 +80,10 @@ def stage(folder: Path, seed: int, instances: int) -> Iterator[Stage]:
     with (
         temporary(KEEPS_COMMITS) as server,
         fresh_database(server) as database,
+        pgbouncer_before(server, **POOLER) as pooler,
         ExitStack() as life,
     ):
-        pooler = Pooler(server)
-        life.callback(pooler.close)
-        made = Stage(database, pooler, folder)
-        url = f"postgresql+psycopg://postgres@127.0.0.1:{pooler.port}/{database.name}"
+        made, url = Stage(database, pooler, folder), pooler.url(database)
         _make_tables(database, folder)
         for number in range(1, instances + 1):
             name = f"web.{number}"

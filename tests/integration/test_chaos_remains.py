@@ -11,8 +11,8 @@ import pytest
 
 from flask_cronlock import Ran, Run
 
-from ..chaos.app import EFFECTS
 from ..chaos.remains import complaints, effects_in, wait_for_quiet
+from ..chaos.work import EFFECT, EFFECTS
 from ..support.databases import Database
 from ..support.worlds import World
 
@@ -41,7 +41,7 @@ def after_a_run(world: World) -> Database:
         assert run.slot is not None
         slot = run.slot.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         effect = {"job": run.job, "slot": slot, "run": str(run.id)}
-        run.session.execute(world.db.text("INSERT INTO effect VALUES (:job, :slot, :run)"), effect)
+        run.session.execute(EFFECT, effect)
 
     assert isinstance(world.run("report"), Ran)
     return world.database

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from ..chaos.faults import SHARES
+from ..chaos.history import KINDS
 from ..chaos.play import LEAST_FAULTS, play
 
 SLOTS = int(os.environ.get("CRONLOCK_CHAOS_SLOTS", "200"))
@@ -27,6 +28,8 @@ def test_chaos_neither_loses_nor_doubles_a_slot(
         sys.stdout.write(f"\n{report}\n")
     assert report.good, f"{report}\nthe history is in {tmp_path}"
     assert set(report.faults) == set(SHARES)
+    assert {event.kind for event in report.events} == set(KINDS)
     assert report.faults.total() >= LEAST_FAULTS
     assert report.answers["ran"] > 0
     assert report.answers["already ran"] > 0
+    assert report.answers["already running"] > 0

@@ -1,4 +1,4 @@
-"""The tools can be put through the same faults, and the report tells what became of each."""
+"""The tools can be put through faults of one plan; the report tells what became of each."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import pytest
 from ..support.pgbouncer import find_pgbouncer
 
 ROOT = Path(__file__).parents[2]
-TOOLS = ("cronlock", "lease", "redis")
+TOOLS = ("cronlock", "transaction-lock", "lease", "redis")
 SLOTS = 8
 
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The report on three tools, of which one finds no server of its kind."""
+    """The report on four tools, of which one finds no server of its kind."""
     output = tmp_path_factory.mktemp("faults") / "report.md"
     environment = {
         **os.environ,
@@ -51,7 +51,7 @@ def cells(report: str, tool: str) -> dict[str, str]:
     return dict(zip(names, figures, strict=True))
 
 
-@pytest.mark.parametrize("tool", ["Flask-CronLock", "row lease"])
+@pytest.mark.parametrize("tool", ["Flask-CronLock", "transaction lock alone", "row lease"])
 def test_each_tool_has_a_row_of_figures(report: str, tool: str) -> None:
     found = cells(report, tool)
     assert found["slots"] == str(SLOTS)
@@ -67,8 +67,13 @@ def test_nothing_is_wrong_with_flask_cronlock(report: str) -> None:
     assert {found[name] for name in wrong} == {"0"}
 
 
-def test_a_lease_without_a_memory_runs_repeated_slots_again(report: str) -> None:
-    assert int(cells(report, "row lease")["duplicates: repeat asked for"]) > 0
+@pytest.mark.parametrize("tool", ["transaction lock alone", "row lease"])
+def test_a_lock_without_a_memory_runs_repeated_slots_again(report: str, tool: str) -> None:
+    assert int(cells(report, tool)["duplicates: repeat asked for"]) > 0
+
+
+def test_a_transaction_lock_keeps_runs_apart(report: str) -> None:
+    assert cells(report, "transaction lock alone")["overlaps"] == "0"
 
 
 def test_what_needs_redis_is_left_out_by_name_where_there_is_none(report: str) -> None:

@@ -87,13 +87,16 @@ def gunicorn(
     """
     listener = socket.create_server(("127.0.0.1", 0), backlog=256)
     with tempfile.TemporaryDirectory(prefix="cronlock-web-") as folder, listener:
-        log = Path(folder) / "log"
+        log, settings = Path(folder) / "log", Path(folder) / "settings.py"
+        # In a file, of which older ones leave out what they do not know: the socket for orders is
+        # the same for all instances of an account.
+        settings.write_text("control_socket_disable = True\n")
         defaults = ["-w", "2", "-k", "gthread", "--threads", "4", "--timeout", "120"]
         with log.open("wb") as output:
             process = subprocess.Popen(
                 [
                     *(sys.executable, "-m", "gunicorn", target, "-b", f"fd://{listener.fileno()}"),
-                    *("--worker-tmp-dir", folder, "-c", os.devnull, *defaults, *options),
+                    *("--worker-tmp-dir", folder, "-c", settings, *defaults, *options),
                 ],
                 pass_fds=[listener.fileno()],
                 cwd=ROOT,

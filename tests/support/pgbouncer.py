@@ -1,8 +1,9 @@
-"""A real PgBouncer in transaction mode, in front of the suite's PostgreSQL."""
+"""A real PgBouncer in transaction mode, in front of the suite's PostgreSQL; it can be restarted."""
 
 from __future__ import annotations
 
 import os
+import random
 import re
 import shutil
 import socket
@@ -10,8 +11,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,15 +23,54 @@ from .programs import require
 PLACES = ("/usr/sbin", "/usr/local/sbin", "/opt/homebrew/bin")
 
 
-@dataclass(frozen=True)
 class PgBouncer:
-    """A running PgBouncer that forwards every database of one server."""
+    """Forwards every database of one server, and is at the same port whenever it is up."""
 
-    port: int
-    process: subprocess.Popen[bytes]
+    def __init__(self, server: Server, binary: str, folder: Path, extra: dict[str, Any]) -> None:
+        self.port = int(extra.get("listen_port", 0)) or _lasting_port()
+        self._run_as, self._log = server.run_as, folder / "log"
+        ini = folder / "pgbouncer.ini"
+        ini.write_text(_settings(server, binary, folder, self.port, extra))
+        for path in (folder, ini):
+            server.run_as.give(path)
+        self._command = [binary, str(ini)]
+        self.start()
 
     def url(self, database: Database) -> str:
         return f"postgresql+psycopg://postgres@127.0.0.1:{self.port}/{database.name}"
+
+    def start(self) -> None:
+        """Start it, and wait until it is there."""
+        self.process = subprocess.Popen(
+            self._command,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            **self._run_as.options,
+        )
+        until = time.monotonic() + 10
+        while time.monotonic() < until and self.process.poll() is None:
+            try:
+                socket.create_connection(("127.0.0.1", self.port), 1).close()
+            except OSError:
+                time.sleep(0.02)
+            else:
+                return
+        self.stop()
+        log = self._log.read_text() if self._log.exists() else "no log"
+        pytest.fail(f"PgBouncer did not start: {log}")
+
+    def stop(self) -> None:
+        """Kill it, and all connections through it."""
+        # Newer ones wait for clients at SIGTERM; older ones do not catch SIGQUIT, which whatever a
+        # shell started in the background ignores.
+        self.process.kill()
+        self.process.wait()
+
+    def restart(self, outage: float = 0.0) -> None:
+        """Kill it, and start it again some seconds later."""
+        self.stop()
+        time.sleep(outage)
+        self.start()
 
 
 def find_pgbouncer() -> str:
@@ -77,10 +116,13 @@ def _download(cache: Path, program: Path) -> None:
     program.chmod(0o755)
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+def _lasting_port() -> int:
+    """Choose a free port below those the kernel hands out: nobody gets it during a restart."""
+    while True:
+        port = random.SystemRandom().randrange(15_000, 32_000)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def _version(binary: str) -> tuple[int, ...]:
@@ -114,36 +156,9 @@ def _settings(server: Server, binary: str, folder: Path, port: int, extra: dict[
 def pgbouncer_before(server: Server, **extra: Any) -> Iterator[PgBouncer]:
     """Run PgBouncer in transaction mode with two backends a database, unless *extra* says else."""
     binary = find_pgbouncer()
-    with tempfile.TemporaryDirectory(prefix="cronlock-pgb-") as name:
-        folder = Path(name)
-        port = int(extra.get("listen_port", 0)) or _free_port()
-        ini = folder / "pgbouncer.ini"
-        ini.write_text(_settings(server, binary, folder, port, extra))
-        for path in (folder, ini):
-            server.run_as.give(path)
-        with subprocess.Popen(
-            [binary, ini],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            **server.run_as.options,
-        ) as process:
-            try:
-                _wait_for(port, process, folder)
-                yield PgBouncer(port, process)
-            finally:
-                # Newer ones wait for clients at SIGTERM; older ones do not catch SIGQUIT, which
-                # whatever a shell started in the background ignores.
-                process.kill()
-
-
-def _wait_for(port: int, process: subprocess.Popen[bytes], folder: Path) -> None:
-    until = time.monotonic() + 10
-    while time.monotonic() < until and process.poll() is None:
+    with tempfile.TemporaryDirectory(prefix="cronlock-pgb-") as folder:
+        pooler = PgBouncer(server, binary, Path(folder), extra)
         try:
-            socket.create_connection(("127.0.0.1", port), 1).close()
-        except OSError:
-            time.sleep(0.02)
-        else:
-            return
-    log = folder / "log"
-    pytest.fail("PgBouncer did not start: " + (log.read_text() if log.exists() else "no log"))
+            yield pooler
+        finally:
+            pooler.stop()

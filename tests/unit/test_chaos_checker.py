@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ..chaos.checker import Effect, Slot, Verdict, check
-from ..chaos.history import Event
+from ..chaos.checker import Effect, Verdict, check
+from ..chaos.history import Event, Slot
+from ..chaos.waits import Wait
 
 BOUND = 10.0
 JOB = "report"
@@ -68,8 +69,7 @@ def only(verdict: Verdict, *fields: str) -> bool:
 def test_a_good_history_is_good() -> None:
     verdict = judged()
     assert verdict.good, verdict
-    assert verdict.stuck == 4
-    assert verdict.stuck_slot == TWO
+    assert verdict.longest == Wait(TWO, 4)
     assert str(verdict).startswith("good\n")
 
 
@@ -184,15 +184,14 @@ def test_a_body_that_begins_late_but_can_do_nothing_is_none() -> None:
 
 def test_a_slot_that_took_too_long_is_found() -> None:
     verdict = judged(client("hit", -8.5, ONE))
-    assert verdict.stuck == 10.5
-    assert verdict.stuck_slot == ONE
+    assert verdict.longest == Wait(ONE, 10.5)
     assert only(verdict, "stuck")
 
 
 def test_a_slot_that_was_hit_in_vain_waits_to_the_end() -> None:
     lost = (JOB, "three")
     verdict = judged(client("hit", -8, lost), expected=(ONE, TWO, lost))
-    assert verdict.stuck_slot == lost
+    assert verdict.longest == Wait(lost, 15.1)
     assert only(verdict, "losses", "stuck")
 
 

@@ -7,11 +7,11 @@ from itertools import islice
 
 import pytest
 
+from ..chaos.answers import word_for
 from ..chaos.checker import check
-from ..chaos.clients import word_for
 from ..chaos.faults import SHARES, plan
 from ..chaos.history import Event
-from ..chaos.play import MOST_EXCUSED, bound, longest_silence, past_slots, usual_wait
+from ..chaos.play import past_slots
 from ..chaos.report import Report
 
 
@@ -34,33 +34,6 @@ def test_a_past_slot_is_named_once() -> None:
 
 def answer(at: float, detail: str) -> Event:
     return Event(at, "client", "answer", "report", "one", detail=detail)
-
-
-def test_a_silence_is_as_long_as_nobody_is_told_that_a_slot_is_done() -> None:
-    hit = Event(1, "client", "hit", "report", "one")
-    events = [hit, answer(4, "ran"), answer(6, "unavailable"), answer(9, "already ran")]
-    assert longest_silence(events) == 5
-    assert longest_silence([]) == longest_silence([hit]) == 0
-
-
-def test_a_silence_excuses_so_much_and_no_more() -> None:
-    quiet = [answer(0, "ran"), answer(MOST_EXCUSED, "ran")]
-    dead = [answer(0, "ran"), answer(10 * MOST_EXCUSED, "ran")]
-    assert bound([]) < bound(quiet) == bound(dead)
-
-
-def test_a_usual_wait_is_the_median_and_excuses_so_much_and_no_more() -> None:
-    def waits(*seconds: float) -> list[Event]:
-        slots = [("report", str(number)) for number in range(len(seconds))]
-        hits = [Event(0, "client", "hit", *slot) for slot in slots]
-        return hits + [
-            Event(at, "client", "answer", *slot, detail="ran")
-            for at, slot in zip(seconds, slots, strict=True)
-        ]
-
-    assert usual_wait(waits(1, 2, 100)) == 2
-    assert usual_wait([]) == 0
-    assert bound(waits(*[1e6, 2e6, 3e6])) == bound([]) + 3 * MOST_EXCUSED
 
 
 @pytest.mark.parametrize(
