@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import datetime, timedelta
 from random import Random
 
 import pytest
@@ -13,10 +14,12 @@ from hypothesis import strategies as st
 
 from ..support.databases import Database
 from ..support.fuzz import cases, nothing_left, number_of_cases, seed
-from ..support.fuzz_requests import SLOT_HEADER, Case, ask, header_text, requests, spoilt
+from ..support.fuzz_bytes import SLOT_HEADER
+from ..support.fuzz_requests import Case, ask, header_text, requests, spoilt
 from ..support.worlds import World, world_on
 
 runs: Counter[str] = Counter()
+EARLY = timedelta(seconds=5)
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +54,9 @@ def check(world: World, case: Case) -> None:
         assert (said.status, body["outcome"]) == (200, "ran")
     elif case.job == "daily":
         assert said.status in (200, 400)
+        if case.slot is not None and said.status == 200:
+            meant = datetime.fromisoformat(case.slot.upper())
+            assert abs(datetime.fromisoformat(body["slot"]) - meant) <= EARLY
     else:
         assert (said.status, body) == (404, {"error": "Unknown job"})
 

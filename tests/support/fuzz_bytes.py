@@ -8,18 +8,29 @@ from random import Random
 
 from .worlds import SECRET
 
-GOOD = (
-    b"POST /api/cron/idle HTTP/1.1\r\n"
-    b"Host: app\r\n"
-    b"User-Agent: scheduler/1.0\r\n"
-    b"Accept: */*\r\n"
-    b"Authorization: Bearer " + SECRET.encode() + b"\r\n"
-    b"Content-Type: application/json\r\n"
-    b"Content-Length: 15\r\n"
-    b"Connection: close\r\n"
-    b"\r\n"
-    b'{"slot": "now"}'
-)
+SLOT_HEADER = "X-Fuzzed-Slot"
+GOOD_SLOT = "2026-01-02T00:00:00Z"
+
+
+def request(job: str) -> bytes:
+    """Return a good request for *job*, which names a slot."""
+    return (
+        f"POST /api/cron/{job} HTTP/1.1\r\n"
+        "Host: app\r\n"
+        "User-Agent: scheduler/1.0\r\n"
+        "Accept: */*\r\n"
+        f"Authorization: Bearer {SECRET}\r\n"
+        f"{SLOT_HEADER}: {GOOD_SLOT}\r\n"
+        "Content-Type: application/json\r\n"
+        "Content-Length: 15\r\n"
+        "Connection: close\r\n"
+        "\r\n"
+        '{"slot": "now"}'
+    ).encode()
+
+
+GOOD = {job: request(job) for job in ("idle", "daily")}
+"""By job; that of ``idle``, which has no schedule, names a slot in vain."""
 HUGE = 100_000
 HUNG_UP = (ECONNRESET, EPIPE, ENOTCONN)
 """What a stream says whose other side had heard enough."""

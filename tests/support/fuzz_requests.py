@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from werkzeug.test import EnvironBuilder, run_wsgi_app
 
 from .endpoint import LONGEST_BODY
+from .fuzz_bytes import GOOD_SLOT, SLOT_HEADER
 from .worlds import SECRET
 
-SLOT_HEADER = "X-Fuzzed-Slot"
 OURS = re.compile(r"/*api/+cron(/.*)?", re.DOTALL)
 """The paths that the endpoint answers for, whoever asks for whatever."""
 TELLING = ("Traceback", "SELECT", "INSERT", "psycopg", "sqlalchemy", "<html", SECRET)
@@ -113,14 +113,20 @@ requests = st.builds(
 
 def spoilt(random: Random) -> Case:
     """Return a good request with one to three things done to its parts."""
-    parts = {"path": "/api/cron/x", "method": "POST", "authorization": f"Bearer {SECRET}"}
+    parts = {
+        "path": random.choice(["/api/cron/x", "/api/cron/daily"]),
+        "method": "POST",
+        "authorization": f"Bearer {SECRET}",
+        "slot": GOOD_SLOT,
+        "body": '{"slot": "now"}',
+    }
     for _ in range(random.randint(1, 3)):
         part = random.choice(list(parts))
         text = parts[part]
         place, length = random.randint(0, len(text)), random.randint(0, 3)
         piece = random.choice([*PIECES, "", chr(random.randrange(256))])
         parts[part] = text[:place] + piece + text[place + length :]
-    return Case(**parts)
+    return Case(**{**parts, "body": parts["body"].encode()})  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
