@@ -9,14 +9,10 @@ from sqlalchemy import text
 
 from flask_cronlock import Ran
 
-from ..support.databases import Database
 from ..support.outcomes import LONG
 from ..support.worlds import World
 
-
-@pytest.fixture
-def database(emptied_database: Database) -> Database:
-    return emptied_database
+pytestmark = pytest.mark.shared_database
 
 
 @pytest.fixture

@@ -13,14 +13,10 @@ from flask_cronlock import Failed, Outcome, Ran, Reason, Skipped, runner
 from flask_cronlock.exceptions import Unavailable
 
 from ..support.bodies import Gate, running
-from ..support.databases import Database
 from ..support.processes import wait_until
 from ..support.worlds import World
 
-
-@pytest.fixture
-def database(emptied_database: Database) -> Database:
-    return emptied_database
+pytestmark = pytest.mark.shared_database
 
 
 def add_digest(world: World, gate: Gate, error: Exception | None = None, **options: str) -> None:

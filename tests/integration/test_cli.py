@@ -15,12 +15,9 @@ from ..support.commands import cron, fails
 from ..support.databases import Database, Server, fresh_database
 from ..support.worlds import SECRET, World, bare_world
 
+pytestmark = pytest.mark.shared_database
+
 NO_SERVER = "postgresql+psycopg://postgres@127.0.0.1:1/none"
-
-
-@pytest.fixture
-def database(emptied_database: Database) -> Database:
-    return emptied_database
 
 
 @pytest.fixture

@@ -29,12 +29,9 @@ from ..support.processes import wait_until
 from ..support.sites import SLACK
 from ..support.worlds import World
 
+pytestmark = pytest.mark.shared_database
+
 Start = Callable[..., BackgroundClock]
-
-
-@pytest.fixture
-def database(emptied_database: Database) -> Database:
-    return emptied_database
 
 
 @pytest.fixture

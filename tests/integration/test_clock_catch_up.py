@@ -18,10 +18,11 @@ from ..support.clocks import (
     slots_of,
     ticking,
 )
-from ..support.databases import Database
 from ..support.outcomes import value_of
 from ..support.processes import wait_until
 from ..support.worlds import World
+
+pytestmark = pytest.mark.shared_database
 
 NOON = datetime(2026, 6, 10, 12, tzinfo=UTC)
 
@@ -30,11 +31,6 @@ one_clock = pytest.mark.parametrize("worlds", [1], indirect=True, ids=["one cloc
 
 def at(minutes: int) -> datetime:
     return NOON + timedelta(minutes=minutes)
-
-
-@pytest.fixture
-def database(emptied_database: Database) -> Database:
-    return emptied_database
 
 
 @pytest.fixture(autouse=True)

@@ -20,13 +20,10 @@ from ..support.processes import wait_until
 from ..support.sites import SLACK
 from ..support.worlds import World
 
+pytestmark = pytest.mark.shared_database
+
 LONG = "1000d"
 KNOWN = datetime(2020, 1, 1, tzinfo=UTC)
-
-
-@pytest.fixture
-def database(emptied_database: Database) -> Database:
-    return emptied_database
 
 
 @contextmanager

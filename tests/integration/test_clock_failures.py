@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from itertools import accumulate
 
 import pytest
 
 from flask_cronlock import Run, lookout
-from flask_cronlock.dues import RETRY_AFTER
 
 from ..support.clocks import (
     Hands,
@@ -21,18 +21,16 @@ from ..support.clocks import (
     slots_of,
     ticking,
 )
-from ..support.databases import Database
 from ..support.outcomes import error_of
 from ..support.processes import wait_until
 from ..support.worlds import World
 
+pytestmark = pytest.mark.shared_database
+
 NOON = datetime(2026, 6, 10, 12, tzinfo=UTC)
 TICK = timedelta(milliseconds=1)
-
-
-@pytest.fixture
-def database(emptied_database: Database) -> Database:
-    return emptied_database
+WAITS = [timedelta(seconds=seconds) for seconds in (1, 5, 30, 120, 600)]
+"""After each failure but the last."""
 
 
 @pytest.fixture
@@ -61,16 +59,17 @@ def test_each_retry_comes_later_and_the_last_is_the_last(world: World, hands: Ha
     with_failing(world)
     looked = count_looks(world)
     with ticking(world) as clocks:
-        for number, wait in enumerate(RETRY_AFTER, 1):
+        for number, wait in enumerate(WAITS, 1):
             wait_until(lambda n=number: attempts_of(world, "failing") == n)
             hands.now += wait - TICK
             looked()
             assert attempts_of(world, "failing") == number
             hands.now += TICK
-        wait_until(lambda: attempts_of(world, "failing") == 1 + len(RETRY_AFTER))
+        wait_until(lambda: attempts_of(world, "failing") == 6)
         hands.move(hours=20)
         looked()
-    assert world.marks == len(clocks.log.of("clock_fired")) == 1 + len(RETRY_AFTER)
+    assert tried_at(world) == list(accumulate(WAITS, initial=NOON))
+    assert world.marks == len(clocks.log.of("clock_fired")) == 6
     assert world.notes == []
     assert world.runs() == []
 
@@ -79,7 +78,7 @@ def test_a_slot_that_was_given_up_is_left_to_hits_also_after_a_restart(
     world: World, hands: Hands
 ) -> None:
     with_failing(world)
-    fail_before(world, 1 + len(RETRY_AFTER), NOON)
+    fail_before(world, 6, NOON)
     hands.move(hours=1)
     with ticking(world) as clocks:
         count_looks(world)()
@@ -99,11 +98,11 @@ def test_several_clocks_try_a_slot_hardly_more_often_than_one(
     with_failing(world)
     looked, looked_too = count_looks(world), count_looks(other)
     with hands_of(NOON, other) as hands_too, ticking(world, other):
-        for wait in (*RETRY_AFTER, timedelta(hours=1), timedelta(hours=2)):
+        for wait in (*WAITS, timedelta(hours=1), timedelta(hours=2)):
             looked()
             looked_too()
             hands.now = hands_too.now = hands.now + wait
-    assert 1 + len(RETRY_AFTER) <= attempts_of(world, "failing") <= 2 + len(RETRY_AFTER)
+    assert 6 <= attempts_of(world, "failing") <= 7
 
 
 def test_a_retry_that_is_not_due_is_waited_for_after_a_restart(world: World, hands: Hands) -> None:
@@ -233,6 +232,12 @@ def test_a_pause_does_not_make_the_clock_busy(world: World) -> None:
     assert looks.look(0) == []
     assert looks.seconds(0) == lookout.LOOK == 30
     assert looks.seconds(29) == 1
+
+
+def tried_at(world: World) -> list[datetime]:
+    """Return when each failed attempt began, by the clock that the world goes by."""
+    rows = world.database.query("SELECT started_at FROM cronlock_attempt ORDER BY started_at")
+    return [began.astimezone(UTC) for (began,) in rows]
 
 
 def fail_before(world: World, times: int, at: datetime) -> None:

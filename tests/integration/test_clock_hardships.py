@@ -13,17 +13,13 @@ from flask_cronlock.testing import manual_clock
 
 from ..support.bodies import Gate
 from ..support.clocks import has_run, know_jobs, lookout_of, ticking
-from ..support.databases import Database
 from ..support.processes import wait_until
 from ..support.sites import BRISK
 from ..support.worlds import World
 
+pytestmark = pytest.mark.shared_database
+
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
-
-
-@pytest.fixture
-def database(emptied_database: Database) -> Database:
-    return emptied_database
 
 
 def test_reading_the_schedules_may_take_longer_than_a_look(

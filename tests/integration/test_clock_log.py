@@ -16,17 +16,13 @@ from ..support.clocks import (
     lookout_of,
     ticking,
 )
-from ..support.databases import Database
 from ..support.outcomes import reason_of, value_of
 from ..support.processes import wait_until
 from ..support.worlds import World
 
+pytestmark = pytest.mark.shared_database
+
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
-
-
-@pytest.fixture
-def database(emptied_database: Database) -> Database:
-    return emptied_database
 
 
 def statements_of(world: World) -> list[str]:

@@ -10,16 +10,12 @@ import pytest
 from flask_cronlock import Run
 
 from ..support.clocks import SECOND, has_run, slots_of, ticking, without_gap
-from ..support.databases import Database
 from ..support.processes import wait_until
 from ..support.worlds import World
 
+pytestmark = pytest.mark.shared_database
+
 Window = tuple[datetime, datetime]
-
-
-@pytest.fixture
-def database(emptied_database: Database) -> Database:
-    return emptied_database
 
 
 def overrun(world: World, catch_up: str) -> list[Window]:

@@ -11,14 +11,10 @@ from flask_cronlock.exceptions import ConfigError
 
 from ..support.clocks import clock_of, engine_of, has_run, slots_of, ticking, without_gap
 from ..support.commands import cron, fails
-from ..support.databases import Database
 from ..support.processes import wait_until
 from ..support.worlds import World
 
-
-@pytest.fixture
-def database(emptied_database: Database) -> Database:
-    return emptied_database
+pytestmark = pytest.mark.shared_database
 
 
 @pytest.mark.parametrize(

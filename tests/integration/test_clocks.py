@@ -10,14 +10,10 @@ import pytest
 from flask_cronlock import Run
 
 from ..support.clocks import has_run, slots_of, ticking, without_gap
-from ..support.databases import Database
 from ..support.processes import wait_until
 from ..support.worlds import World
 
-
-@pytest.fixture
-def database(emptied_database: Database) -> Database:
-    return emptied_database
+pytestmark = pytest.mark.shared_database
 
 
 def with_jobs(world: World, begun: list[tuple[str, object]]) -> World:

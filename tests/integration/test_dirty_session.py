@@ -7,14 +7,10 @@ from collections.abc import Callable
 import pytest
 from sqlalchemy import text
 
-from ..support.databases import Database
 from ..support.outcomes import LONG
 from ..support.worlds import World
 
-
-@pytest.fixture
-def database(emptied_database: Database) -> Database:
-    return emptied_database
+pytestmark = pytest.mark.shared_database
 
 
 @pytest.fixture

@@ -15,13 +15,10 @@ from ..support.endpoint import body_of, job, unreachable
 from ..support.sites import BRISK
 from ..support.worlds import SECRET, World, bare_world
 
+pytestmark = pytest.mark.shared_database
+
 KNOWN_AFTER_A_CLAIM = {"job", "outcome", "slot", "next_slot", "run", "instance", "duration_ms"}
 KNOWN_BEFORE_A_CLAIM = {"job", "outcome", "slot", "next_slot", "instance"}
-
-
-@pytest.fixture
-def database(emptied_database: Database) -> Database:
-    return emptied_database
 
 
 def test_a_run_is_told_with_what_the_job_returned(world: World) -> None:

@@ -16,12 +16,9 @@ from ..support.databases import Database
 from ..support.endpoint import body_of
 from ..support.worlds import SECRET, World
 
+pytestmark = pytest.mark.shared_database
+
 NEW, OLD = "the-new-secret-of-2026", "the-old-secret-of-2025"
-
-
-@pytest.fixture
-def database(emptied_database: Database) -> Database:
-    return emptied_database
 
 
 def post(world: World, header: str | None, path: str = "/api/cron/x", **how: Any) -> Any:

@@ -15,13 +15,10 @@ from ..support.databases import Database
 from ..support.endpoint import body_of
 from ..support.worlds import World
 
+pytestmark = pytest.mark.shared_database
+
 ORDERS = pytest.mark.parametrize("order", ["before", "after"])
 SECRET_KEY = {"SECRET_KEY": "for the tokens of forms"}
-
-
-@pytest.fixture
-def database(emptied_database: Database) -> Database:
-    return emptied_database
 
 
 def world_with(

@@ -18,6 +18,8 @@ from ..support.databases import Database
 from ..support.outcomes import LONG, elsewhere, error_of, reason_of, value_of
 from ..support.worlds import World, bare_world
 
+pytestmark = pytest.mark.shared_database
+
 AUTOCOMMIT = {"isolation_level": "AUTOCOMMIT"}
 ENGINES: dict[str, dict[str, Any]] = {
     "default": {},
@@ -36,11 +38,6 @@ PLACES: dict[str, dict[str, Any]] = {
     "options of the bind": {"SQLALCHEMY_BINDS": {None: {"execution_options": AUTOCOMMIT}}},
     "of the extension": {"db": AUTOCOMMIT},
 }
-
-
-@pytest.fixture
-def database(emptied_database: Database) -> Database:
-    return emptied_database
 
 
 @pytest.fixture(params=ENGINES)

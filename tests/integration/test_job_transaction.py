@@ -191,17 +191,8 @@ def swallow_and_write(world: World) -> None:
 
 def swallow_in_flush(world: World) -> None:
     with contextlib.suppress(SQLAlchemyError), world.db.session.no_autoflush:
-        world.db.session.add(note_class(world)(text="bad"))
+        world.db.session.add(world.note_class(text="bad"))
         world.db.session.flush()
-
-
-def note_class(world: World) -> Any:
-    class Note(world.db.Model):  # type: ignore[name-defined, misc]
-        __table__ = world.db.Table(
-            "note", world.db.metadata, world.db.Column("text", world.db.Text, primary_key=True)
-        )
-
-    return Note
 
 
 @pytest.mark.parametrize("deed", [swallow_in_core, swallow_and_write, swallow_in_flush])

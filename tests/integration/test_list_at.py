@@ -9,16 +9,12 @@ from itertools import pairwise
 import pytest
 
 from ..support.commands import cron
-from ..support.databases import Database
 from ..support.worlds import World
+
+pytestmark = pytest.mark.shared_database
 
 AUTUMN_NIGHT = "2026-10-25T00:00Z"
 HEADS = ["JOB", "SCHEDULE", "CATCH UP", "TIMEOUT", "NEWEST SLOT", "NEXT SLOTS"]
-
-
-@pytest.fixture
-def database(emptied_database: Database) -> Database:
-    return emptied_database
 
 
 @pytest.fixture

@@ -13,16 +13,12 @@ import pytest
 from flask_cronlock import Run
 
 from ..support.commands import cron, fails
-from ..support.databases import Database
 from ..support.named import HEADER, post, refuses, told
 from ..support.worlds import World
 
+pytestmark = pytest.mark.shared_database
+
 DAY = timedelta(days=1)
-
-
-@pytest.fixture
-def database(emptied_database: Database) -> Database:
-    return emptied_database
 
 
 @pytest.fixture

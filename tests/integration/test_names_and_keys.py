@@ -16,14 +16,11 @@ from ..support.databases import Database
 from ..support.outcomes import LONG, elsewhere, reason_of, value_of
 from ..support.worlds import World
 
+pytestmark = pytest.mark.shared_database
+
 LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
 KEY = "hashtextextended('digest', 0)"
 TAKE = "SELECT pg_try_advisory_xact_lock(hashtextextended(%s, 0))"
-
-
-@pytest.fixture
-def database(emptied_database: Database) -> Database:
-    return emptied_database
 
 
 @pytest.mark.parametrize(

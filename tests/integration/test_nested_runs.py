@@ -10,16 +10,12 @@ import pytest
 from flask_cronlock import job_succeeded
 from flask_cronlock.exceptions import NestedRun
 
-from ..support.databases import Database
 from ..support.outcomes import LONG, elsewhere, error_of, value_of
 from ..support.worlds import World
 
+pytestmark = pytest.mark.shared_database
+
 ONE = {"pool_size": 1, "max_overflow": 0, "pool_timeout": 1}
-
-
-@pytest.fixture
-def database(emptied_database: Database) -> Database:
-    return emptied_database
 
 
 @pytest.fixture

@@ -15,6 +15,8 @@ from ..support.databases import Database, Server, fresh_database
 from ..support.outcomes import LONG, error_of, value_of
 from ..support.worlds import World, bare_world
 
+pytestmark = pytest.mark.shared_database
+
 RUNS = "cronlock_run"
 MANY = 200_000
 FILL = f"""
@@ -24,11 +26,6 @@ SELECT gen_random_uuid(), '', 'job-' || n % 50, n::text, 'epoch'::timestamptz + 
        'done', 'clock', false, 'i', 'a', now()
 FROM generate_series(1, {MANY}) AS n
 """
-
-
-@pytest.fixture
-def database(emptied_database: Database) -> Database:
-    return emptied_database
 
 
 def orphans(world: World) -> list[dict[str, Any]]:

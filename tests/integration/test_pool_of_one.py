@@ -21,12 +21,9 @@ from ..support.databases import Database
 from ..support.sites import BRISK
 from ..support.worlds import World
 
+pytestmark = pytest.mark.shared_database
+
 POOL_OF_ONE = {"pool_size": 1, "max_overflow": 0, "pool_timeout": 1}
-
-
-@pytest.fixture
-def database(emptied_database: Database) -> Database:
-    return emptied_database
 
 
 @pytest.fixture

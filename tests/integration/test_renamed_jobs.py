@@ -15,7 +15,7 @@ from flask_cronlock.exceptions import JobTimeout, RegistrationError
 
 from ..support.bodies import Gate, running
 from ..support.commands import cron
-from ..support.databases import Database
+from ..support.databases import ADVISORY_LOCKS, Database
 from ..support.history import EVERY, know, put, slot_at, states
 from ..support.holders import escaped, free
 from ..support.instances import at_once
@@ -162,8 +162,7 @@ def test_a_foreign_holder_of_any_of_its_keys_keeps_it_out_and_is_named(
         foreign.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [name])
         answer = world.post("daily-digest").get_json()
         free = database.value(
-            "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid <> %s",
-            foreign.info.backend_pid,
+            f"SELECT count(*) FROM {ADVISORY_LOCKS} AND pid <> %s", foreign.info.backend_pid
         )
 
     assert answer["reason"] == "already running"

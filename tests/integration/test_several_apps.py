@@ -19,10 +19,7 @@ from ..support.databases import Database, Server, fresh_database
 from ..support.outcomes import LONG, elsewhere, reason_of, value_of
 from ..support.worlds import SECRET, World
 
-
-@pytest.fixture
-def database(emptied_database: Database) -> Database:
-    return emptied_database
+pytestmark = pytest.mark.shared_database
 
 
 def test_namespaces_and_the_bare_one_share_a_database_and_run_side_by_side(

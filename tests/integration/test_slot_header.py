@@ -7,19 +7,15 @@ from typing import Any
 
 import pytest
 
-from ..support.databases import Database
 from ..support.endpoint import body_of, job
 from ..support.named import HEADER, post, refuses, told
 from ..support.worlds import SECRET, World
 
+pytestmark = pytest.mark.shared_database
+
 ALL_TIME = {"every": "1s", "max_lateness": "20000d"}
 """A job whose slots are all seconds since 1972: it would run for whatever is taken as a time."""
 OLDER = "2021-06-10T07:00:00Z"
-
-
-@pytest.fixture
-def database(emptied_database: Database) -> Database:
-    return emptied_database
 
 
 @pytest.fixture

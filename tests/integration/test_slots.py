@@ -14,14 +14,10 @@ from sqlalchemy import event, text
 from flask_cronlock import Ran, Reason, Run, Skipped
 from flask_cronlock.exceptions import SlotError
 
-from ..support.databases import Database
 from ..support.outcomes import LONG, elsewhere, reason_of, value_of
 from ..support.worlds import World
 
-
-@pytest.fixture
-def database(emptied_database: Database) -> Database:
-    return emptied_database
+pytestmark = pytest.mark.shared_database
 
 
 def newest_slot(world: World, days: int = 1000) -> datetime:

@@ -20,14 +20,11 @@ from ..support.slots import at
 from ..support.time_travel import Recorder, rows, slots_of, stamps
 from ..support.worlds import World, bare_world
 
+pytestmark = pytest.mark.shared_database
+
 START = "2024-06-10T06:59:50Z"
 SEVEN = at("2024-06-10T07:00Z")
 DAY = timedelta(days=1)
-
-
-@pytest.fixture
-def database(emptied_database: Database) -> Database:
-    return emptied_database
 
 
 @pytest.fixture

@@ -15,10 +15,11 @@ import pytest
 from flask_cronlock import Outcome, Ran
 from flask_cronlock.testing import ManualClock, manual_clock
 
-from ..support.databases import Database
 from ..support.slots import at
 from ..support.time_travel import Recorder, instants, rows, slots_of, stamps
 from ..support.worlds import World
+
+pytestmark = pytest.mark.shared_database
 
 FIVE, MINUTE, HOUR = timedelta(minutes=5), timedelta(minutes=1), timedelta(hours=1)
 NOON = at("2024-06-10T12:00Z")
@@ -28,11 +29,6 @@ POLICIES: list[tuple[dict[str, Any], int, int]] = [
     ({"catch_up": "none"}, 0, 0),
 ]
 """With how many runs and how many missed slots each makes up for those from 12:05 to 13:00."""
-
-
-@pytest.fixture
-def database(emptied_database: Database) -> Database:
-    return emptied_database
 
 
 def every(step: timedelta, begin: datetime, end: datetime) -> list[datetime]:

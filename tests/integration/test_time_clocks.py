@@ -14,18 +14,14 @@ from flask_cronlock import Ran, Reason
 from flask_cronlock.testing import ManualClock, manual_clock
 
 from ..support.bodies import Gate
-from ..support.databases import Database
 from ..support.outcomes import reason_of
 from ..support.slots import at
 from ..support.time_travel import Recorder, instants, posts, rows, slots_of
 from ..support.worlds import World
 
+pytestmark = pytest.mark.shared_database
+
 MINUTE, WEEK = timedelta(minutes=1), timedelta(days=7)
-
-
-@pytest.fixture
-def database(emptied_database: Database) -> Database:
-    return emptied_database
 
 
 def test_a_slot_that_two_clocks_race_for_runs_once_and_the_next_week_is_not_lost(

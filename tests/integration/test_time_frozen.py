@@ -15,18 +15,14 @@ import pytest
 from flask_cronlock import Run
 from flask_cronlock.testing import manual_clock
 
-from ..support.databases import Database
 from ..support.outcomes import value_of
 from ..support.slots import at
 from ..support.time_travel import Recorder, instants, keys, slots_of, stamps
 from ..support.worlds import World
 
+pytestmark = pytest.mark.shared_database
+
 FROZEN = at("2024-02-29T23:59:59Z")
-
-
-@pytest.fixture
-def database(emptied_database: Database) -> Database:
-    return emptied_database
 
 
 @pytest.fixture

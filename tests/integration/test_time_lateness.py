@@ -11,18 +11,14 @@ import pytest
 from flask_cronlock.testing import manual_clock
 
 from ..support.commands import cron, fails
-from ..support.databases import Database
 from ..support.named import HEADER, post, told
 from ..support.slots import at
 from ..support.time_travel import Recorder, instants, rows, slots_of, stamps
 from ..support.worlds import World
 
+pytestmark = pytest.mark.shared_database
+
 MONDAY, TUESDAY = "2024-06-10T07:00Z", "2024-06-11T07:00Z"
-
-
-@pytest.fixture
-def database(emptied_database: Database) -> Database:
-    return emptied_database
 
 
 @pytest.fixture

@@ -14,18 +14,14 @@ from flask_cronlock import Ran
 from flask_cronlock.dues import _retry_in
 from flask_cronlock.testing import ManualClock, manual_clock
 
-from ..support.databases import Database
 from ..support.outcomes import value_of
 from ..support.slots import at
 from ..support.time_travel import Recorder, instants, keys, posts, rows, slots_of
 from ..support.worlds import World
 
+pytestmark = pytest.mark.shared_database
+
 HOUR = timedelta(hours=1)
-
-
-@pytest.fixture
-def database(emptied_database: Database) -> Database:
-    return emptied_database
 
 
 @pytest.fixture

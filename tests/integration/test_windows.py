@@ -16,18 +16,14 @@ from flask_cronlock.catchup import slots_due
 from flask_cronlock.injected import injected
 
 from ..support.clocks import know_jobs
-from ..support.databases import Database
 from ..support.outcomes import value_of
 from ..support.worlds import World
+
+pytestmark = pytest.mark.shared_database
 
 STEP = timedelta(minutes=20)
 EVENING = datetime(2026, 10, 24, 22, 0, tzinfo=UTC)
 """Of the night in which Berlin's clock goes back."""
-
-
-@pytest.fixture
-def database(emptied_database: Database) -> Database:
-    return emptied_database
 
 
 @dataclass
