@@ -29,6 +29,7 @@
         │   ├── TransactionEnded
         │   └── SessionReplaced
         ├── ForeignObject
+        ├── ForeignTransaction
         ├── ForeignEngine
         ├── SplitSession
         ├── IsolationFixed
@@ -186,6 +187,12 @@ class SessionReplaced(LockLost):
 class ForeignObject(RunError):
     """An object loaded outside was used inside the lock, on another connection than the lock's:
     load it again through the session that is passed in."""
+
+
+class ForeignTransaction(RunError):
+    """The job wrote in an app context or on a connection of its own, apart from the run: write
+    through db.session in the context that the job is called in; for what is to be kept whatever
+    becomes of the run, give that connection execution_options(postgresql_readonly=False)."""
 
 
 class ForeignEngine(RunError):

@@ -19,6 +19,7 @@ from sqlalchemy.orm import ORMExecuteState, Session
 from .exceptions import (
     DirtySession,
     ForeignObject,
+    ForeignTransaction,
     IsolationFixed,
     LockLost,
     RunError,
@@ -38,11 +39,6 @@ JOINED: dict[str, Any] = {
 """What a joined session is made with, whatever the app's ``session_options`` say."""
 READ = select(literal(1))
 WROTE = text("SELECT pg_current_xact_id_if_assigned() IS NOT NULL")
-OUTSIDE = (
-    "it wrote in an app context or on a connection of its own, apart from the run. Write through "
-    "db.session in the context that the job is called in; for what is to be kept whatever becomes "
-    "of the run, give that connection execution_options(postgresql_readonly=False)"
-)
 
 
 def _refuse_isolation(_: Connection, options: dict[str, Any]) -> None:
@@ -65,7 +61,7 @@ def joined_session(db: SQLAlchemy, connection: Connection) -> Iterator[Session]:
     """Put a job's session that writes through *connection* into ``db.session``; commit it.
 
     :raises SessionReplaced: at the end, when ``db.session`` is another one by then.
-    :raises RunError: when the job wrote on another connection of the same engine.
+    :raises ForeignTransaction: when the job wrote on another connection of the same engine.
     """
     with lent_session(db, connection) as session, watching(connection.engine, session) as watch:
         try:
@@ -81,7 +77,7 @@ def joined_session(db: SQLAlchemy, connection: Connection) -> Iterator[Session]:
         except Exception as error:
             if not watch.refused(error):
                 raise
-            raise (SessionReplaced() if _is_replaced(db, session) else RunError(OUTSIDE)) from error
+            raise (SessionReplaced() if _is_replaced(db, session) else ForeignTransaction()) from error
 
 
 @contextmanager

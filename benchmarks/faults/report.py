@@ -45,7 +45,7 @@ def text(entries: Mapping[Entry, Result | None], plan: Plan, command: str, about
     return (
         "\n\n".join(
             [
-                "# Faults from the same plan, other tools",
+                "# Faults of one plan, upon other tools",
                 f"{', '.join(about)}. `{command}`; how it is done is in [faults/](faults/).",
                 _course(plan),
                 table(HEAD, [_row(entry, result, plan) for entry, result in entries.items()]),

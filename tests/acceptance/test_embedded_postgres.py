@@ -207,6 +207,7 @@ def test_gunicorn_workers_share_a_server_that_goes_with_them_when_the_master_is_
         "    start_response('200 OK', [])\n"
         "    return [url.encode()]\n"
     )
+    (fresh / "gunicorn.conf.py").write_text("control_socket_disable = True\n")
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{probe.getsockname()[1]}"

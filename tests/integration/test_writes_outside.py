@@ -13,7 +13,7 @@ from sqlalchemy import insert, text
 from sqlalchemy.exc import InternalError, SQLAlchemyError
 from sqlalchemy.orm import Session
 
-from flask_cronlock.exceptions import RunError, SessionReplaced
+from flask_cronlock.exceptions import ForeignTransaction, SessionReplaced
 
 from ..support.outcomes import LONG, elsewhere, error_of, value_of
 from ..support.worlds import World
@@ -74,7 +74,7 @@ def test_the_run_fails_and_is_told_where_to_write(world: World, write: Deed) -> 
 
     error = error_of(world.run("digest"))
 
-    assert isinstance(error, RunError)
+    assert isinstance(error, ForeignTransaction)
     assert "db.session in the context that the job is called in" in str(error)
     assert world.notes == world.runs() == []
     [(_, recorded)] = world.attempts()
@@ -84,7 +84,7 @@ def test_the_run_fails_and_is_told_where_to_write(world: World, write: Deed) -> 
 
 @pytest.mark.parametrize("write", WAYS)
 def test_work_under_a_lock_is_held_to_the_same(world: World, write: Deed) -> None:
-    with world.app.app_context(), pytest.raises(RunError, match=r"db\.session"):
+    with world.app.app_context(), pytest.raises(ForeignTransaction, match=r"db\.session"):
         world.cron.with_lock("cache", lambda _: write(world))
     assert world.notes == []
     assert world.database.advisory_locks() == 0
@@ -94,7 +94,7 @@ def test_a_connection_in_autocommit_is_no_way_around(make_world: Callable[..., W
     world = make_world(engine_options={"isolation_level": "AUTOCOMMIT"})
     world.cron.job("digest", every=LONG)(lambda: on_a_connection(world))
 
-    assert isinstance(error_of(world.run("digest")), RunError)
+    assert isinstance(error_of(world.run("digest")), ForeignTransaction)
     assert world.notes == []
     with world.app.app_context(), world.db.engine.connect() as connection:
         connection.execute(WRITE)

@@ -47,6 +47,7 @@ ROWS: dict[str, tuple[int, str, str]] = {
     "TransactionEnded": (500, "Lock lost", "use db.session.commit()"),
     "SessionReplaced": (500, "Lock lost", "take db.session.remove() out of the job"),
     "ForeignObject": (500, "Job failed", "load it again through the session"),
+    "ForeignTransaction": (500, "Job failed", "in the context that the job is called in"),
     "ForeignEngine": (500, "Job failed", "return db.engine from get_bind()"),
     "SplitSession": (500, "Job failed", "return db.engine from get_bind()"),
     "IsolationFixed": (500, "Job failed", "take isolation_level out of the job"),
