@@ -69,6 +69,18 @@ def test_two_runs_in_every_order_of_their_steps(theatre: Theatre, wishes: list[W
     play_all(theatre, wishes)
 
 
+@pytest.mark.parametrize("fails", [True, False], ids=["the older fails", "the older runs"])
+def test_two_runs_of_a_known_job_of_which_one_finds_the_others_slot_missed(
+    theatre: Theatre, fails: bool
+) -> None:
+    theatre.together = IN_THE_JOB
+    theatre.know_the_job()
+    try:
+        play_all(theatre, [replace(OF_ANOTHER_RELEASE, slot=OLDER, fails=fails), WISH])
+    finally:
+        theatre.forget_the_job()
+
+
 def test_two_runs_whose_tries_have_an_older_snapshot_than_the_lock(theatre: Theatre) -> None:
     """The statement that tries the lock is split: all that the other does can come in between."""
     theatre.together = IN_THE_JOB

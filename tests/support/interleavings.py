@@ -14,7 +14,7 @@ import pytest
 
 from flask_cronlock import Outcome, planning, runner
 
-from .databases import Database
+from .databases import ADVISORY_LOCKS, Database
 from .orders import Choose, play
 from .ownlocks import LOOK_HERE_FIRST
 from .stepping import TRIES_INSIDE_A_GATE, Runner, Stage, SteppedConnection, SteppedCursor
@@ -25,19 +25,26 @@ NEWEST = EPOCH + (datetime.now(UTC) - EPOCH) // INTERVAL * INTERVAL
 OLDER = NEWEST - INTERVAL
 MOST = 3
 """Runs at once."""
-IN_THE_JOB = ("SAVEPOINT", "job", "RELEASE", "ROLLBACK TO", "broken", "SELECT", "attempt")
+IN_THE_JOB = (
+    *("SAVEPOINT", "job", "RELEASE", "ROLLBACK TO", "patience"),
+    *("broken", "there?", "attempt", "proof"),
+)
 """The steps that matter to no other run: those of the job's session, which go to a row and a
-savepoint of its own, and all but the first and last of the record of a failure."""
-LEFT = """
+savepoint of its own, how long it waits for locks, and all but the first and last of the record of
+a failure."""
+LEFT = f"""
 WITH notes AS (DELETE FROM note RETURNING text),
      runs AS (DELETE FROM cronlock_run RETURNING id, slot_key, state),
      attempts AS (DELETE FROM cronlock_attempt RETURNING id)
 SELECT (SELECT array_agg(text) FROM notes),
        (SELECT array_agg(ARRAY[id::text, slot_key, state]) FROM runs),
        (SELECT array_agg(id::text) FROM attempts),
-       (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND database =
-         (SELECT oid FROM pg_database WHERE datname = current_database()))
+       (SELECT count(*) FROM {ADVISORY_LOCKS})
 """
+
+
+def key_of(slot: datetime) -> str:
+    return f"{slot:%Y-%m-%dT%H:%MZ}"
 
 
 @dataclass(frozen=True)
@@ -61,8 +68,9 @@ class Wish:
         return {self.release + name for name in self.names}
 
     @property
-    def claims(self) -> datetime | None:
-        return None if self.forced else self.slot
+    def claims(self) -> str | None:
+        """The key of the slot that it takes."""
+        return None if self.forced else key_of(self.slot)
 
 
 @dataclass
@@ -73,6 +81,8 @@ class Play:
     outcomes: dict[str, Outcome]
     stage: Stage
     bodies: list[tuple[str, str]]
+    known: bool
+    """Whether the older slot counts as missed where nobody runs it."""
     left: tuple[Any, ...]
 
     def __str__(self) -> str:
@@ -120,6 +130,10 @@ class Theatre:
             [OLDER - timedelta(days=1)],
         )
 
+    def forget_the_job(self) -> None:
+        self.knows = False
+        self.old.probe.execute("DELETE FROM cronlock_job")
+
     def _running(self) -> str:
         """Return which run's thread this is."""
         current = Runner.current()
@@ -149,7 +163,7 @@ class Theatre:
         outcomes = {one.name: one.future.result() for one in runners}
         left = self.old.probe.execute(LEFT).fetchone()
         assert left is not None
-        return Play(self.wishes, outcomes, stage, self.bodies, left)
+        return Play(self.wishes, outcomes, stage, self.bodies, self.knows, left)
 
     def _run(self, wish: Wish) -> Outcome:
         world = self.new if wish.renamed else self.old

@@ -44,9 +44,16 @@ WORDS = {
     "INSERT INTO note": "job",
     "value=": "done",
     "error=": "broken",
+    "SELECT cronlock_run.id": "there?",
     "INSERT INTO cronlock_attempt": "attempt",
+    "set_config('lock_timeout'": "patience",
+    "pg_current_xact_id_if_assigned": "proof",
     "ROLLBACK TO": "ROLLBACK TO",
+    "SAVEPOINT": "SAVEPOINT",
+    "RELEASE": "RELEASE",
+    "COMMIT": "COMMIT",
 }
+"""What a statement is called that has these words in it; the first that fits."""
 _current = threading.local()
 
 
@@ -138,8 +145,10 @@ class SteppedConnection(psycopg.Connection[Any]):
 
 def word_for(statement: str) -> str:
     """Return what a step is called in an order."""
-    found = (word for part, word in WORDS.items() if part in statement)
-    return next(found, statement.split(maxsplit=1)[0])
+    for part, word in WORDS.items():
+        if part in statement:
+            return word
+    raise AssertionError(f"a statement that no order has a word for: {statement}")
 
 
 class Stage:

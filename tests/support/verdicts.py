@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from datetime import datetime
 
 from flask_cronlock import Failed, Outcome, Ran, Skipped
 
-from .interleavings import Play
+from .interleavings import NEWEST, OLDER, Play, key_of
 
 
 def check(played: Play) -> None:
@@ -46,19 +45,26 @@ def somebody_ran_unless_one_failed(played: Play) -> None:
 
 
 def what_is_kept_is_what_was_told(played: Play) -> None:
-    """The effects and done rows of those that ran, the attempts of those that failed, no lock."""
+    """The effects and done rows of those that ran, the attempts of those that failed, what was
+    missed, and no lock."""
     notes, runs, attempts, locks = played.left
     ran, failed = those(played, Ran), those(played, Failed)
+    ids = {name: str(outcome.run_id) for name, outcome in played.outcomes.items()}
     assert sorted(notes or []) == ran, played
-    found = {(run, key is not None) for run, key, state in runs or [] if state == "done"}
-    assert found == {
-        (str(played.outcomes[name].run_id), not played.wishes[name].forced) for name in ran
-    }, played
-    assert {state for _, _, state in runs or []} <= {"done", "missed"}, played
-    assert Counter(attempts) == Counter(str(played.outcomes[name].run_id) for name in failed), (
-        played
-    )
+    assert sorted((key, state) for _, key, state in runs or [] if key) == slots_kept(played), played
+    done = Counter((run, key) for run, key, state in runs or [] if state == "done")
+    assert done == Counter((ids[name], played.wishes[name].claims) for name in ran), played
+    assert Counter(attempts) == Counter(ids[name] for name in failed), played
     assert locks == 0, played
+
+
+def slots_kept(played: Play) -> list[tuple[str, str]]:
+    """Return the slots that must have a row, and its state: what ran, and what was missed by it."""
+    ran = {played.wishes[name].claims for name in those(played, Ran)} - {None}
+    older, newest = key_of(OLDER), key_of(NEWEST)
+    was_missed = played.known and newest in ran and older not in ran
+    missed = [(older, "missed")] if was_missed else []
+    return sorted([*((slot, "done") for slot in ran if slot), *missed])
 
 
 def bodies_with_a_common_key_never_overlap(played: Play) -> None:
@@ -76,7 +82,7 @@ def verdicts(played: Play) -> dict[str, str]:
     """Return what each run has to tell, by the order of the steps alone."""
     found: dict[str, str] = {}
     holders: dict[str, set[str]] = {}
-    done: set[datetime | None] = set()
+    done: set[str | None] = set()
     tries = "lock" if played.stage.split else "try"
     for runner, step in played.stage.taken:
         name, wish = runner.name, played.wishes[runner.name]
