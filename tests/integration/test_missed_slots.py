@@ -21,6 +21,8 @@ from ..support.ownlocks import LOOK_HERE_FIRST, let_go, make_waiting, one_waits
 from ..support.processes import wait_until
 from ..support.worlds import World, world_on
 
+pytestmark = pytest.mark.shared_database
+
 LONG_AGO = "36500d"
 
 
@@ -34,11 +36,6 @@ def holding(world: World, slot: datetime, gate: Gate) -> Iterator[Future[Outcome
             yield outcome
         finally:
             gate.open()
-
-
-@pytest.fixture
-def database(emptied_database: Database) -> Database:
-    return emptied_database
 
 
 def add_digest(world: World, work: Callable[[], object] = lambda: None, **policy: Any) -> World:
@@ -148,6 +145,20 @@ def test_where_all_are_caught_up_only_what_is_beyond_the_most_is_recorded(
         value_of(world.run("digest", slot=slot_at(database, number)))
     assert set(states(database).values()) == {"done", "missed"}
     assert len(states(database)) == 7
+
+
+def test_a_slot_that_was_forced_alone_is_missed_and_its_time_is_the_next_runs(
+    world: World, database: Database
+) -> None:
+    windows: list[Run] = []
+    world.cron.job("digest", every=EVERY)(windows.append)
+    put(database, [3])
+    put(database, [1], slot_key=None, forced=True)
+
+    value_of(world.run("digest"))
+
+    assert windows[0].previous_slot == slot_at(database, 3)
+    assert states(database) == {0: "done", 1: "missed", 2: "missed", 3: "done"}
 
 
 def test_what_does_not_run_a_slot_records_nothing(world: World, database: Database) -> None:

@@ -18,14 +18,15 @@ from sample_app.embedded import temporary
 from .checkout import fresh_copy
 from .mechanism import Invariant, Mechanism
 from .mechanisms import ALL
+from .nursery import Nursery
 from .shared_server import environment_for
-from .trial import Finding, imported_from, run_tests, try_without
+from .trial import Finding, imported_from, run_all, try_without
 
 LAST_LINES = 25
 
 
 @click.command()
-@click.option("--jobs", default=2, show_default=True, help="How many are tried at once.")
+@click.option("--jobs", default=3, show_default=True, help="How many are tried at once.")
 @click.option("--only", multiple=True, metavar="NAME", help="Try this one; may be repeated.")
 @click.option("--list", "listing", is_flag=True, help="Say what each mechanism keeps, and end.")
 def main(jobs: int, only: Sequence[str], listing: bool) -> None:
@@ -63,26 +64,27 @@ def try_all(mechanisms: Sequence[Mechanism], jobs: int) -> list[tuple[Mechanism,
     width = max(len(mechanism.name) for mechanism in mechanisms)
     found = []
     # A server for each that is tried at once: some tests look at all of a server's locks.
-    servers: SimpleQueue[Any] = SimpleQueue()
+    places: SimpleQueue[tuple[Any, Nursery]] = SimpleQueue()
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="cronlock-mutants-"))
         unchanged = fresh_copy(Path(folder).resolve())
         if not imported_from(unchanged):
             raise click.ClickException("an installed flask_cronlock is imported, and not the copy")
         tests = sorted({mechanism.test_id for mechanism in mechanisms})
-        before = run_tests(unchanged, tests, {}, jobs)
+        before = run_all(unchanged, tests, jobs)
         if not before.green:
             raise click.ClickException(f"not all is well without mutants:\n{before.output}")
         click.echo(f"{len(tests)} tests are green with all mechanisms in {before.seconds:.0f} s\n")
         for _ in range(jobs):
-            servers.put(stack.enter_context(temporary()))
+            server, nursery = stack.enter_context(temporary()), stack.enter_context(Nursery())
+            places.put((server, nursery))
 
         def attempt(mechanism: Mechanism) -> Finding:
-            server = servers.get()
+            server, nursery = place = places.get()
             try:
-                return try_without(mechanism, unchanged, environment_for(server))
+                return try_without(mechanism, unchanged, environment_for(server), nursery)
             finally:
-                servers.put(server)
+                places.put(place)
 
         with ThreadPoolExecutor(jobs) as pool:
             tried = pool.map(attempt, mechanisms)

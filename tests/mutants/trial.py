@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import signal
 import subprocess
 import sys
 import tempfile
@@ -15,9 +13,11 @@ from pathlib import Path
 
 from .checkout import PACKAGE, copy_of, environment
 from .mechanism import Mechanism
+from .nursery import Nursery
 
-LONGEST, LONGEST_OF_EACH = 120, 5
-"""Seconds after which tests are ended that hang without a mechanism: for all, and each more."""
+HOW = ("-q", "-p", "no:cacheprovider")
+LONGEST = 120
+"""Seconds after which a test is ended that hangs without a mechanism."""
 FAILED = re.compile(r"^FAILED (.+?)(?: - .*)?$", re.MULTILINE)
 WHERE = f"import {PACKAGE}; print({PACKAGE}.__file__)"
 
@@ -49,36 +49,31 @@ class Finding:
         return "survived" if self.code == 0 else "broken"
 
 
-def run_tests(
-    checkout: Path, tests: Sequence[str], more: Mapping[str, str], processes: int = 0
-) -> Finding:
-    """Run *tests* in *checkout*; *processes* at once, or in one."""
-    how = ["-x", "-q", "-n", str(processes), "-p", "no:cacheprovider"]
+def run_all(checkout: Path, tests: Sequence[str], processes: int) -> Finding:
+    """Run *tests* in *checkout*, in several processes."""
     begun = time.monotonic()
-    with subprocess.Popen(
-        [sys.executable, "-m", "pytest", *how, *tests],
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *HOW, "-n", str(processes), *tests],
         cwd=checkout,
-        env=environment(checkout, more),
+        env=environment(checkout, {}),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         errors="replace",
-        start_new_session=True,
-    ) as process:
-        try:
-            output, _ = process.communicate(timeout=LONGEST + LONGEST_OF_EACH * len(tests))
-            code: int | None = process.returncode
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            output, code = process.communicate()[0], None
-    return Finding(code, time.monotonic() - begun, output)
+    )
+    return Finding(done.returncode, time.monotonic() - begun, done.stdout)
 
 
-def try_without(mechanism: Mechanism, unchanged: Path, more: Mapping[str, str]) -> Finding:
+def try_without(
+    mechanism: Mechanism, unchanged: Path, more: Mapping[str, str], nursery: Nursery
+) -> Finding:
     """Run the mechanism's test in a copy of *unchanged* that lacks the mechanism."""
+    begun = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="cronlock-mutant-") as folder:
         checkout = copy_of(unchanged, Path(folder).resolve(), mechanism)
-        return run_tests(checkout, [mechanism.test_id], more)
+        how = [*HOW, "-x", "-n", "0", mechanism.test_id]
+        code, output = nursery.run(checkout, environment(checkout, more), how, LONGEST)
+    return Finding(code, time.monotonic() - begun, output)
 
 
 def imported_from(checkout: Path) -> bool:

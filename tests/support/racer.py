@@ -14,9 +14,9 @@ import time
 from datetime import datetime
 from typing import Any
 
-from . import mutants
+from . import without
 
-mutants.apply(os.environ.get("CRONLOCK_MUTANTS", ""))
+without.apply(os.environ.get("CRONLOCK_MUTANTS", ""))
 
 from flask_cronlock import Outcome, Ran, Reason, Skipped  # noqa: E402
 

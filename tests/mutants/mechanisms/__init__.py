@@ -3,7 +3,23 @@
 from __future__ import annotations
 
 from ..mechanism import Mechanism
-from . import claim, clock, commit, connection, door, failure, job, limits, lock, schedule, slot
+from . import (
+    beside,
+    claim,
+    clock,
+    commit,
+    connection,
+    door,
+    failure,
+    job,
+    limits,
+    lock,
+    refusals,
+    schedule,
+    slot,
+    texts,
+    unavailable,
+)
 
 ALL: list[Mechanism] = [
     *connection.MECHANISMS,
@@ -12,9 +28,13 @@ ALL: list[Mechanism] = [
     *lock.MECHANISMS,
     *claim.MECHANISMS,
     *job.MECHANISMS,
+    *beside.MECHANISMS,
     *commit.MECHANISMS,
     *failure.MECHANISMS,
+    *unavailable.MECHANISMS,
     *door.MECHANISMS,
+    *texts.MECHANISMS,
+    *refusals.MECHANISMS,
     *schedule.MECHANISMS,
     *clock.MECHANISMS,
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..mechanism import Invariant, Mechanism
 
 AGENDA = "unit/test_agenda.py"
+BACKGROUND = "integration/test_clock_background.py"
 CATCH_UP = "integration/test_clock_catch_up.py"
 FAILURES = "integration/test_clock_failures.py"
 HARDSHIPS = "integration/test_clock_hardships.py"
@@ -91,5 +92,55 @@ MECHANISMS = [
         instead="if False:",
         test_file=WORKERS,
         test="test_too_few_connections_are_refused_with_both_numbers_and_the_cure",
+    ),
+    Mechanism(
+        name="no-clock-under-test",
+        keeps="No clock runs jobs in an app that is being tested.",
+        invariant=Invariant.DUE,
+        file="background.py",
+        source="if app.testing:",
+        instead="if False:",
+        test_file=BACKGROUND,
+        test="test_no_clock_runs_while_the_app_is_tested",
+    ),
+    Mechanism(
+        name="one-clock-of-a-process",
+        keeps="A process that starts its clock twice has one.",
+        invariant=Invariant.ONE_CONNECTION,
+        file="background.py",
+        source="if known is None or not known.running:",
+        instead="if True:",
+        test_file=BACKGROUND,
+        test="test_started_twice_it_is_one",
+    ),
+    Mechanism(
+        name="no-clock-where-it-is-off",
+        keeps="Where cron is switched off, the clock runs nothing.",
+        invariant=Invariant.DUE,
+        file="clock.py",
+        source="            pause = None\n",
+        instead="",
+        test_file="integration/test_clock_log.py",
+        test="test_an_app_that_is_not_enabled_runs_nothing_and_says_so",
+    ),
+    Mechanism(
+        name="busy-is-not-fired-again",
+        keeps="A slot that is being run here is not fired once more.",
+        invariant=Invariant.ONE_CONNECTION,
+        file="agenda.py",
+        source="if e.slots and not e.busy and e.wait_until",
+        instead="if e.slots and e.wait_until",
+        test_file=AGENDA,
+        test="test_a_busy_job_is_not_opened_and_not_waited_for",
+    ),
+    Mechanism(
+        name="at-the-end-nothing-begins",
+        keeps="A clock that stops begins no run that it would cut off.",
+        invariant=Invariant.NOTHING_LEFT,
+        file="workers.py",
+        source="                self._calls.get_nowait()\n",
+        instead="                raise Empty\n",
+        test_file=WORKERS,
+        test="test_at_the_end_calls_that_go_on_are_finished_and_others_not_begun",
     ),
 ]

@@ -62,4 +62,53 @@ MECHANISMS = [
         test_file="integration/test_limits.py",
         test="test_a_shorter_limit_that_the_job_set_itself_is_a_timeout_too",
     ),
+    Mechanism(
+        name="failure-to-record-is-told",
+        keeps="A failed attempt that cannot be recorded is logged, and the outcome stands.",
+        invariant=Invariant.NOT_SILENT,
+        step=10,
+        file="reports.py",
+        source="""\
+        except Exception as error:
+            logger.error(
+                "Job %s: the failed""",
+        instead="""\
+        except ZeroDivisionError as error:
+            logger.error(
+                "Job %s: the failed""",
+        test_file=FAILURES,
+        test="test_a_failed_attempt_that_cannot_be_recorded_is_logged",
+    ),
+    Mechanism(
+        name="broken-is-kept",
+        keeps="A slot that was found broken is marked so for good.",
+        invariant=Invariant.NOT_SILENT,
+        step=5,
+        file="refusal.py",
+        source="        tx.commit()\n",
+        instead="",
+        test_file="integration/test_job_transaction.py",
+        test="test_a_claim_whose_raw_commit_was_followed_by_a_kill_is_broken_too",
+    ),
+    Mechanism(
+        name="subscribers-undone",
+        keeps="What a subscriber does to the job's transaction is undone.",
+        invariant=Invariant.NOTHING_LEFT,
+        step=7,
+        file="reports.py",
+        source="        tx.execute(ROLL_BACK)\n",
+        instead="",
+        test_file="integration/test_signals_and_logs.py",
+        test="test_what_a_job_started_subscriber_does_to_the_session_changes_nothing",
+    ),
+    Mechanism(
+        name="subscribers-stop-nobody",
+        keeps="A subscriber that raises changes no outcome.",
+        invariant=Invariant.NOTHING_LEFT,
+        file="signals.py",
+        source="        except Exception as error:",
+        instead="        except ZeroDivisionError as error:",
+        test_file="integration/test_signals_and_logs.py",
+        test="test_a_subscriber_that_raises_is_logged_and_stops_nobody",
+    ),
 ]

@@ -10,6 +10,7 @@ JOB_TRANSACTION = "integration/test_job_transaction.py"
 ENDING = "test_ending_the_transaction_through_sqlalchemy_is_refused"
 LOSES = "test_a_job_that_loses_its_session_fails_and_the_next_one_runs"
 OUTSIDE = "test_what_was_loaded_outside_is_refused_inside"
+WRITES_OUTSIDE = "integration/test_writes_outside.py"
 SPLIT = "integration/test_read_write_splitting.py"
 
 MECHANISMS = [
@@ -31,7 +32,7 @@ MECHANISMS = [
         step=7,
         file="joined.py",
         source="return ours\n",
-        instead="return bind\n",
+        instead="return bind if kwargs else ours\n",
         test_file=JOB_SESSION,
         test="test_lock_claim_and_the_jobs_writes_share_one_transaction",
     ),
@@ -48,14 +49,25 @@ MECHANISMS = [
     ),
     Mechanism(
         name="second-transaction-warned-of",
-        keeps="Writes in a second transaction, outside the promise, are warned of.",
+        keeps="Work in a second transaction, outside the promise, is warned of.",
         invariant=Invariant.NOT_SILENT,
         step=7,
-        file="session.py",
-        source="if watch is None or watch.warned or connection is watch.connection:",
-        instead="if True:",
-        test_file=JOB_SESSION,
-        test="test_what_a_job_writes_in_another_transaction_is_kept_apart_with_a_warning",
+        file="watch.py",
+        source="        watch.warn()\n        if watch.engine",
+        instead="        if watch.engine",
+        test_file=WRITES_OUTSIDE,
+        test="test_a_job_may_read_there_and_is_warned",
+    ),
+    Mechanism(
+        name="second-connection-read-only",
+        keeps="What a job writes apart from the run, to the same database, is not kept.",
+        invariant=Invariant.NOTHING_LEFT,
+        step=7,
+        file="watch.py",
+        source="        _set(driver, False, True)\n",
+        instead="",
+        test_file=WRITES_OUTSIDE,
+        test="test_the_run_fails_and_is_told_where_to_write[on_a_connection]",
     ),
     Mechanism(
         name="commit-of-the-connection-refused",
@@ -107,8 +119,8 @@ MECHANISMS = [
         invariant=Invariant.NOT_SILENT,
         step=7,
         file="session.py",
-        source="if not db.session.registry.has() or db.session.registry() is not session:",
-        instead="if False:",
+        source="            if _is_replaced(db, session):\n                raise SessionReplaced\n",
+        instead="",
         test_file=JOB_SESSION,
         test=f"{LOSES}[remove-SessionReplaced]",
     ),
@@ -133,16 +145,6 @@ MECHANISMS = [
         test=f"{OUTSIDE}[set_an_attribute]",
     ),
     Mechanism(
-        name="async-job-refused",
-        keeps="A function whose work would be done after the call is no job.",
-        invariant=Invariant.NOT_SILENT,
-        file="registration.py",
-        source="inspect.iscoroutinefunction(f) or inspect.isasyncgenfunction(f)",
-        instead="f is None",
-        test_file="unit/test_registration.py",
-        test="test_what_cannot_be_a_job_is_refused_by_name",
-    ),
-    Mechanism(
         name="coroutine-is-no-value",
         keeps="A job that returned a coroutine, whose work nobody does, has failed.",
         invariant=Invariant.NOT_SILENT,
@@ -159,7 +161,7 @@ MECHANISMS = [
         invariant=Invariant.NOT_SILENT,
         step=7,
         file="session.py",
-        source="        _refuse_split(session)\n",
+        source="            _refuse_split(session)\n",
         instead="",
         test_file=SPLIT,
         test="test_reads_from_a_replica_are_refused_before_the_job",
@@ -180,12 +182,11 @@ MECHANISMS = [
         keeps="What is added to another session and lost with it is warned of.",
         invariant=Invariant.NOT_SILENT,
         step=7,
-        file="session.py",
-        source='@event.listens_for(FlaskSession, "transient_to_pending")\n',
+        file="watch.py",
+        source='@event.listens_for(FlaskSession, "after_transaction_create")\n',
         instead="",
-        test_file=JOB_SESSION,
-        test="test_what_a_job_adds_in_another_app_context_and_does_not_commit_is_lost_with_a_warning"
-        "[add_and_leave]",
+        test_file="integration/test_second_sessions.py",
+        test="test_what_another_session_has_not_flushed_is_warned_of[add_in_a_context]",
     ),
     Mechanism(
         name="isolation-of-a-run-fixed",

@@ -1,0 +1,123 @@
+"""What a run has beside its session: other sessions, connections and databases."""
+
+from __future__ import annotations
+
+from ..mechanism import Invariant, Mechanism
+
+BINDS = "integration/test_other_binds.py"
+OTHERS = "integration/test_other_connections.py"
+OUTSIDE = "integration/test_writes_outside.py"
+SESSIONS = "integration/test_second_sessions.py"
+
+MECHANISMS = [
+    Mechanism(
+        name="connection-of-a-named-engine",
+        keeps="The default engine by its name leads to the run's own connection.",
+        invariant=Invariant.ONCE,
+        step=7,
+        file="joined.py",
+        source='            about["bind"] = self.get_bind(**about)\n',
+        instead="",
+        test_file="integration/test_job_session.py",
+        test="test_the_default_engine_by_name_is_the_runs_own_connection",
+    ),
+    Mechanism(
+        name="other-database-warned-of",
+        keeps="Writes to another database, outside the promise, are warned of.",
+        invariant=Invariant.NOT_SILENT,
+        step=7,
+        file="joined.py",
+        source="            self._warn_of_writes_outside(bind, clause)\n",
+        instead="",
+        test_file=BINDS,
+        test="test_a_write_to_another_bind_is_warned_of_and_outlives_the_rollback[by_flush]",
+    ),
+    Mechanism(
+        name="watch-ends-with-the-run",
+        keeps="Work that goes on in a copy of the run's context is not the job's.",
+        invariant=Invariant.CLEAN_BACKEND,
+        step=7,
+        file="watch.py",
+        source="        watch.end()\n",
+        instead="",
+        test_file=SESSIONS,
+        test="test_work_in_a_copy_of_the_runs_context_is_not_the_jobs_after_it",
+    ),
+    Mechanism(
+        name="lost-by-its-own-session-alone",
+        keeps="The broken transaction of another session is not taken for the run's.",
+        invariant=Invariant.NOT_SILENT,
+        step=7,
+        file="session.py",
+        source="            if session.is_active:\n                raise\n",
+        instead="",
+        test_file=SESSIONS,
+        test="test_another_sessions_broken_transaction_is_not_taken_for_the_runs",
+    ),
+    Mechanism(
+        name="session-class-freed",
+        keeps="An app that is no more leaves no session class behind.",
+        invariant=Invariant.CLEAN_BACKEND,
+        step=7,
+        file="joined.py",
+        source="def joined_class(base: type[Session])",
+        instead='@__import__("functools").cache\ndef joined_class(base: type[Session])',
+        test_file=SESSIONS,
+        test="test_a_session_class_is_freed_with_its_app",
+    ),
+    Mechanism(
+        name="second-connection-reads-only",
+        keeps="What a job writes on a second connection is refused, and not kept by half.",
+        invariant=Invariant.NOTHING_LEFT,
+        step=7,
+        file="watch.py",
+        source="        _set(driver, False, True)\n",
+        instead="",
+        test_file=OUTSIDE,
+        test="test_the_run_fails_and_is_told_where_to_write",
+    ),
+    Mechanism(
+        name="second-connection-put-back",
+        keeps="A connection that a job had beside its own takes writes again.",
+        invariant=Invariant.CLEAN_BACKEND,
+        step=7,
+        file="watch.py",
+        source="        _set(driver, *before)\n",
+        instead="        pass\n",
+        test_file=OUTSIDE,
+        test="test_the_pools_connections_take_writes_again_when_they_are_back",
+    ),
+    Mechanism(
+        name="other-engines-left-alone",
+        keeps="Another app's connections take writes while a job runs.",
+        invariant=Invariant.CLEAN_BACKEND,
+        step=7,
+        file="watch.py",
+        source="        if watch.engine is not engine:\n            return\n",
+        instead="",
+        test_file=OUTSIDE,
+        test="test_another_thread_and_another_apps_engine_are_not_held",
+    ),
+    Mechanism(
+        name="lost-by-its-own-connection-alone",
+        keeps="What another connection than the run's says, tells nothing of the run.",
+        invariant=Invariant.NOT_SILENT,
+        step=10,
+        file="sqlerrors.py",
+        source="own = said in lent.errors",
+        instead="own = True",
+        test_file=OTHERS,
+        test="test_a_job_whose_other_connection_broke_fails_of_that_very_error",
+    ),
+    Mechanism(
+        name="subscribers-are-not-the-job",
+        keeps="What a subscriber does elsewhere is not held against the job.",
+        invariant=Invariant.NOT_SILENT,
+        step=7,
+        file="reports.py",
+        source="from .session import lent_session",
+        instead="from .session import joined_session as lent_session",
+        test_file="integration/test_started_subscribers.py",
+        test="test_what_it_commits_elsewhere_is_kept_and_the_job_runs",
+    ),
+]
