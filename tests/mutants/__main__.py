@@ -26,7 +26,7 @@ LAST_LINES = 25
 
 
 @click.command()
-@click.option("--jobs", default=3, show_default=True, help="How many are tried at once.")
+@click.option("--jobs", default=5, show_default=True, help="How many are tried at once.")
 @click.option("--only", multiple=True, metavar="NAME", help="Try this one; may be repeated.")
 @click.option("--list", "listing", is_flag=True, help="Say what each mechanism keeps, and end.")
 def main(jobs: int, only: Sequence[str], listing: bool) -> None:

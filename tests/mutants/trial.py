@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from .checkout import PACKAGE, copy_of, environment
+from .checkout import PACKAGE, copy_without, environment
 from .mechanism import Mechanism
 from .nursery import Nursery
 
@@ -70,8 +70,8 @@ def try_without(
     """Run the mechanism's test in a copy of *unchanged* that lacks the mechanism."""
     begun = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="cronlock-mutant-") as folder:
-        checkout = copy_of(unchanged, Path(folder).resolve(), mechanism)
-        how = [*HOW, "-x", "-n", "0", mechanism.test_id]
+        checkout = copy_without(mechanism, unchanged, Path(folder).resolve())
+        how = [*HOW, "-x", "-n", "0", "-p", "no:hypothesispytest", mechanism.test_id]
         code, output = nursery.run(checkout, environment(checkout, more), how, LONGEST)
     return Finding(code, time.monotonic() - begun, output)
 
