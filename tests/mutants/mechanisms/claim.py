@@ -109,7 +109,7 @@ MECHANISMS = [
         file="ledger.py",
         source='tx.execute(LIMIT_WAIT, {"lock_timeout": milliseconds(tx.lock_wait)})',
         instead="pass",
-        test_file=MISSED,
+        test_file="integration/test_missed_slots_of_two_keys.py",
         test=f"{OLDER}[3s]",
     ),
     Mechanism(

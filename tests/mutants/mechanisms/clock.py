@@ -50,7 +50,7 @@ MECHANISMS = [
         file="dues.py",
         source="return min(wait, last.astimezone(UTC) + wait - clock)",
         instead="return timedelta()",
-        test_file="integration/test_testing_clock.py",
+        test_file="integration/test_testing_clock_fires.py",
         test="test_a_failed_run_is_fired_again_once_its_time_to_be_tried_again_has_come",
     ),
     Mechanism(
