@@ -93,10 +93,12 @@ def test_a_function_of_any_name_is_a_job_or_refused(name: Any) -> None:
 
 
 @cases(50)
-@given(name=any_text)
+@given(name=names)
+@example(name=10**5_000)
 def test_a_name_that_nobody_registered_is_unknown(name: Any) -> None:
-    with pytest.raises(UnknownJob):
+    with pytest.raises(UnknownJob) as raised:
         CronLock(SQLAlchemy()).jobs.get(name)
+    refused_briefly(raised.value, "`flask cron list`")
 
 
 @pytest.mark.parametrize("argument", ["previous_names", "catch_up", "max_catch_up"])
@@ -109,3 +111,8 @@ def test_what_has_no_words_for_itself_is_refused_too(argument: str) -> None:
 def test_a_name_that_has_no_words_for_itself_is_refused() -> None:
     with pytest.raises(RegistrationError, match="<Unspeakable> is no job name"):
         CronLock(SQLAlchemy()).job(Unspeakable())(nothing)  # type: ignore[call-overload]
+
+
+def test_an_unknown_name_that_has_no_words_for_itself_is_told_as_one() -> None:
+    with pytest.raises(UnknownJob, match="<Unspeakable>"):
+        CronLock(SQLAlchemy()).jobs.get(Unspeakable())  # type: ignore[arg-type]
