@@ -103,16 +103,18 @@ def test_a_pooler_that_is_restarted_is_found_again(
     postgres: Server, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(clock, "PAUSES", (0.05,))
-    with pgbouncer_before(postgres) as first, world_on(database, url=first.url(database)) as world:
+    with (
+        pgbouncer_before(postgres) as pooler,
+        world_on(database, url=pooler.url(database)) as world,
+    ):
         with_job(world)
         with ticking(world) as clocks:
             more_run(world)
-            first.process.kill()
-            first.process.wait(10)
+            pooler.stop()
             wait_until(lambda: clocks.log.of("clock_waits"))
-            with pgbouncer_before(postgres, listen_port=first.port):
-                more_run(world)
-                clocks.stop()
+            pooler.start()
+            more_run(world)
+            clocks.stop()
     assert len(clocks.log.of("clock_waits")) == len(clocks.log.of("clock_resumed")) == 1
 
 
