@@ -103,7 +103,7 @@ TOOLS = (
         "ShedLock's way: a row taken until a time, then the work, then given back",
         "While nobody is frozen for longer than the lease it keeps runs apart, on any pooler. "
         "But the lease ends by the clock, not with the work's transaction: a worker that was "
-        "frozen for longer wakes up in a transaction that is still good, next to another run, "
+        "frozen for longer can wake up in a transaction that is still good, beside another run, "
         "and both are committed. The lease of a killed worker keeps the job from running until "
         "its time is over. It says who runs, not what ran, so repeats run again. A minimum time "
         "for the lease (lockAtLeastFor) swallows the repeats that come within it, and the "
