@@ -17,23 +17,15 @@ from ..support.commands import cron
 from ..support.databases import Database
 from ..support.outcomes import elsewhere, error_of, reason_of, value_of
 from ..support.slots import at
-from ..support.time_travel import Recorder, rows, slots_of, stamps
+from ..support.time_travel import DAY, SEVEN, START, Recorder, fail, rows, slots_of, stamps
 from ..support.worlds import World, bare_world
 
 pytestmark = pytest.mark.shared_database
-
-START = "2024-06-10T06:59:50Z"
-SEVEN = at("2024-06-10T07:00Z")
-DAY = timedelta(days=1)
 
 
 @pytest.fixture
 def world(make_world: Callable[..., World]) -> World:
     return make_world(TESTING=True)
-
-
-def fail() -> None:
-    raise ValueError("no")
 
 
 def database_is_back(world: World) -> bool:

@@ -11,24 +11,15 @@ from flask_cronlock import Failed, Ran, Reason, Run
 from flask_cronlock.testing import manual_clock
 
 from ..support.outcomes import error_of, reason_of
-from ..support.slots import at
-from ..support.time_travel import Recorder, slots_of
+from ..support.time_travel import DAY, SEVEN, START, Recorder, fail, slots_of
 from ..support.worlds import World
 
 pytestmark = pytest.mark.shared_database
-
-START = "2024-06-10T06:59:50Z"
-SEVEN = at("2024-06-10T07:00Z")
-DAY = timedelta(days=1)
 
 
 @pytest.fixture
 def world(make_world: Callable[..., World]) -> World:
     return make_world(TESTING=True)
-
-
-def fail() -> None:
-    raise ValueError("no")
 
 
 def test_fire_runs_what_has_become_open_and_nothing_twice(world: World) -> None:

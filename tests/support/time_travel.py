@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
@@ -15,6 +15,14 @@ from .slots import at
 from .worlds import World
 
 Window = tuple[datetime | None, datetime]
+
+START = "2024-06-10T06:59:50Z"
+SEVEN = at("2024-06-10T07:00Z")
+DAY = timedelta(days=1)
+
+
+def fail() -> None:
+    raise ValueError("no")
 
 
 class Recorder:
