@@ -81,8 +81,9 @@ def _course(plan: Plan) -> str:
         f"0.2 s. Meanwhile: {faults}; where it can be, a worker that is in a body, or its backend; "
         "the last worker that is up is left alone. "
         f"A frozen one goes on after {FREEZE[0]} to {FREEZE[1]} s. Where a tool has a limit for a "
-        f"run, it is {LIMIT:.0f} s. Hits, repeats and faults come from one plan, drawn "
-        "from the seed; a fault for which no worker is left is not made. PostgreSQL and Redis themselves are left alone."
+        f"run, it is {LIMIT:.0f} s. Hits, repeats and faults come from one plan, drawn from the "
+        "seed; a fault for which no worker is left is not made. PostgreSQL and Redis themselves "
+        "are left alone."
     )
 
 
