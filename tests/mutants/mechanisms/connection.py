@@ -63,7 +63,7 @@ MECHANISMS = [
         file="session.py",
         source="if session.new or session.dirty or session.deleted:",
         instead="if False:",
-        test_file="integration/test_http_with_other_extensions.py",
+        test_file="integration/test_http_callers_session.py",
         test="test_a_session_with_a_pending_object_is_refused_and_left_as_it_is",
     ),
     Mechanism(

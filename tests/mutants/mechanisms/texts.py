@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..mechanism import Invariant, Mechanism
 
 ANSWERS = "unit/test_answers.py"
-AUTH = "integration/test_http_auth.py"
+UNSEEN = "integration/test_secrets_unseen.py"
 SECRETS = "unit/test_secrets.py"
 TEXTS = "unit/test_texts.py"
 VALUES = "integration/test_hostile_values.py"
@@ -104,7 +104,7 @@ MECHANISMS = [
         file="signals.py",
         source="shown, trace = loggable(error, secrets)",
         instead='shown, trace = error, ""',
-        test_file=AUTH,
+        test_file=UNSEEN,
         test="test_a_secret_in_a_subscribers_error_is_in_no_log",
     ),
     Mechanism(
