@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable
 from typing import Any
@@ -16,7 +17,6 @@ from ..support.endpoint import body_of
 from ..support.worlds import World
 
 pytestmark = pytest.mark.shared_database
-
 
 OLD = "the-old-secret-of-2025"
 HARD = 'it\'s-a-"hard"-secret-\\-é'
@@ -60,7 +60,8 @@ def raise_late() -> None:
 
 def parts(secret: str) -> list[str]:
     """Return forms and pieces of *secret* that must not be seen."""
-    return [secret, secret[:9], secret.encode().decode("latin-1"), ascii(secret)[1:-1]]
+    latin, escaped = secret.encode().decode("latin-1"), json.dumps(secret)[1:-1]
+    return [secret, secret[:9], latin, ascii(secret)[1:-1], escaped]
 
 
 def assert_unseen(text: str) -> None:
