@@ -37,7 +37,8 @@ def work_exclusively(
 ) -> Ran[T] | Skipped:
     """Call *work* with a session, in a transaction of its own that holds the lock *name*.
 
-    It takes the same steps as a run, less the slot and the claim; no table of ours is needed.
+    It takes the same steps as a run, less the slot and the claim; no table of ours is needed. What
+    the work writes on connections of its own is under the lock too, and so is not refused.
     """
     refuse_deferred(work)
     config, db = state.config, state.db
@@ -54,7 +55,7 @@ def work_exclusively(
         if skipped is not None:
             return skipped
         try:
-            with closed_off(outer), joined_session(db, tx.connection) as session:
+            with closed_off(outer), joined_session(db, tx.connection, alone=False) as session:
                 tx.guard()
                 value = done(work, work(session))
             tx.check()

@@ -12,7 +12,7 @@ from flask_sqlalchemy import SQLAlchemy
 from sqlalchemy.orm import Session
 
 from .background import BackgroundClock, start_clock
-from .borrowed import watch_engine
+from .borrowed import mind_engine
 from .cli import cron_commands
 from .config import Config
 from .durations import Duration, parse_duration
@@ -69,7 +69,7 @@ class CronLock:
             engine = self.db.engines.get(None)
         if engine is None:
             raise ConfigError("set SQLALCHEMY_DATABASE_URI: runs take a connection of that engine")
-        watch_engine(engine)
+        mind_engine(engine)
         watch_transactions(engine)
         add_state(app, AppState(self.db, self.jobs, self.ledger, config))
         app.extensions["cronlock"] = self
@@ -174,12 +174,19 @@ class CronLock:
         """Call ``work(session)`` in a transaction of its own that holds the lock *name*.
 
         The session is ``db.session`` inside *work*. What *work* raises is raised here, after the
-        rollback.
+        rollback. What it writes on connections of its own is under the lock too, but not in its
+        transaction.
 
         :param name: a name, or a tuple such as ``("customer", 42)``. A job's name is its lock.
         :param timeout: how long *work* may take; default ``CRONLOCK_TIMEOUT``.
         :param wait: how long to wait for the lock; default: not at all.
+        :raises RegistrationError: for a wrong duration, or work that comes later.
+        :raises RefusedRun: when nothing was touched: ``NestedRun``, ``LockNameError``.
+        :raises Unavailable: when the lock could not be asked for; try again later.
+        :raises JobTimeout: when the time was up, so that nothing was kept.
         :raises LockLost: when the transaction was lost or aborted, so that nothing was kept.
+        :raises ForeignObject: when the work used what the caller's session had loaded.
+        :raises RunError: when the work was rolled back for another fault of the kind.
         """
         return work_exclusively(this_app(), self._state(), name, work, timeout, wait)
 

@@ -34,18 +34,19 @@ def test_work_in_a_copy_of_the_runs_context_is_not_the_jobs_after_it(
 
     def work_later() -> None:
         with engine.begin() as connection:
-            connection.exec_driver_sql("SELECT 1")
+            connection.exec_driver_sql("INSERT INTO note VALUES ('later')")
 
-    with caplog.at_level(logging.WARNING, "flask_cronlock"):
+    with caplog.at_level(logging.INFO, "flask_cronlock"):
         copies[0].run(work_later)
     assert caplog.messages == []
+    assert world.notes == ["later"]
 
 
 def test_another_sessions_broken_transaction_is_not_taken_for_the_runs(world: World) -> None:
     @world.cron.job("digest")
     def digest() -> None:
         with Session(world.db.engine) as other:
-            other.add(world.note_class(text="outside"))
+            other.add(world.note_class(text="no text of PostgreSQL: \0"))
             with pytest.raises(SQLAlchemyError):
                 other.flush()
             other.execute(world.db.text("SELECT 1"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 from collections.abc import Callable
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 from flask_sqlalchemy import SQLAlchemy
 from sqlalchemy import insert, text
-from sqlalchemy.exc import InternalError, SQLAlchemyError
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from flask_cronlock.exceptions import ForeignTransaction, SessionReplaced
@@ -52,6 +53,10 @@ def on_the_driver(world: World) -> None:
         lent.commit()
 
 
+def in_a_thread_of_asyncio(world: World) -> None:
+    asyncio.run(asyncio.to_thread(on_a_connection, world))
+
+
 def by_a_function(world: World) -> None:
     with world.db.engine.begin() as connection:
         connection.execute(text("SELECT write_note()"))
@@ -60,7 +65,7 @@ def by_a_function(world: World) -> None:
 WAYS = [in_a_context, in_a_context_and_leave, on_a_connection, in_a_session, on_the_driver]
 
 
-@pytest.mark.parametrize("write", [*WAYS, by_a_function])
+@pytest.mark.parametrize("write", [*WAYS, by_a_function, in_a_thread_of_asyncio])
 def test_the_run_fails_and_is_told_where_to_write(world: World, write: Deed) -> None:
     world.database.query(
         "CREATE OR REPLACE FUNCTION write_note() RETURNS void LANGUAGE sql AS"
@@ -82,23 +87,33 @@ def test_the_run_fails_and_is_told_where_to_write(world: World, write: Deed) -> 
     assert world.post("digest").status_code == 500
 
 
-@pytest.mark.parametrize("write", WAYS)
-def test_work_under_a_lock_is_held_to_the_same(world: World, write: Deed) -> None:
-    with world.app.app_context(), pytest.raises(ForeignTransaction, match=r"db\.session"):
-        world.cron.with_lock("cache", lambda _: write(world))
-    assert world.notes == []
-    assert world.database.advisory_locks() == 0
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"isolation_level": "AUTOCOMMIT"},
+        {"execution_options": {"isolation_level": "AUTOCOMMIT"}},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("variant", [{}, {"postgresql_readonly": False}], ids=str)
+def test_an_engine_in_autocommit_keeps_it_with_a_warning(
+    make_world: Callable[..., World],
+    caplog: pytest.LogCaptureFixture,
+    options: dict[str, Any],
+    variant: dict[str, Any],
+) -> None:
+    world = make_world(engine_options=options)
 
+    @world.cron.job("digest", every=LONG)
+    def digest() -> None:
+        world.note("inside")
+        with world.db.engine.execution_options(**variant).connect() as connection:
+            connection.execute(WRITE)
+        raise ValueError
 
-def test_a_connection_in_autocommit_is_no_way_around(make_world: Callable[..., World]) -> None:
-    world = make_world(engine_options={"isolation_level": "AUTOCOMMIT"})
-    world.cron.job("digest", every=LONG)(lambda: on_a_connection(world))
-
-    assert isinstance(error_of(world.run("digest")), ForeignTransaction)
-    assert world.notes == []
-    with world.app.app_context(), world.db.engine.connect() as connection:
-        connection.execute(WRITE)
+    assert isinstance(error_of(world.run("digest")), ValueError)
     assert world.notes == ["outside"]
+    assert "kept or lost apart" in caplog.text
 
 
 def test_a_job_that_removed_its_session_is_told_of_that(world: World) -> None:
@@ -122,10 +137,14 @@ def test_a_refusal_that_the_job_swallows_keeps_nothing_outside_and_the_run_whole
 
     value_of(world.run("digest"))
     assert world.notes == ["inside"]
-    assert "db.session" in caplog.text
+    assert [r.levelno for r in caplog.records].count(logging.WARNING) == 1
+    assert "was refused. Use db.session" in caplog.text
 
 
-def test_a_job_may_read_there_and_is_warned(world: World, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_job_may_read_there_and_is_told_so(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "flask_cronlock")
     world.probe.execute("INSERT INTO note VALUES ('before')")
 
     @world.cron.job("digest", every=LONG)
@@ -135,7 +154,9 @@ def test_a_job_may_read_there_and_is_warned(world: World, caplog: pytest.LogCapt
             return list(connection.scalars(text("SELECT text FROM note")))
 
     assert value_of(world.run("digest")) == ["before"]
-    assert [r.levelno for r in caplog.records].count(logging.WARNING) == 1
+    [told] = [r for r in caplog.records if r.__dict__.get("action") == "second_transaction"]
+    assert told.levelno == logging.INFO
+    assert "for reading only" in told.getMessage()
 
 
 @pytest.mark.parametrize(
@@ -179,6 +200,18 @@ def test_the_pools_connections_take_writes_again_when_they_are_back(
     assert world.notes == ["outside"] * 2
 
 
+def test_a_connection_that_was_opened_before_is_not_seen(world: World) -> None:
+    with world.app.app_context(), world.db.engine.connect() as connection:
+
+        @world.cron.job("digest", every=LONG)
+        def digest() -> None:
+            connection.execute(WRITE)
+            connection.commit()
+
+        value_of(world.cron.run("digest"))
+    assert world.notes == ["outside"]
+
+
 def test_another_thread_and_another_apps_engine_are_not_held(
     make_world: Callable[..., World],
 ) -> None:
@@ -195,13 +228,3 @@ def test_another_thread_and_another_apps_engine_are_not_held(
 
     value_of(world.run("digest"))
     assert world.notes == ["outside"] * 2
-
-
-def test_an_error_of_the_runs_own_is_not_called_a_write_elsewhere(world: World) -> None:
-    @world.cron.job("digest", every=LONG)
-    def digest() -> None:
-        with world.db.session.begin_nested():
-            world.db.session.execute(text("SET LOCAL transaction_read_only = on"))
-            world.note("inside")
-
-    assert isinstance(error_of(world.run("digest")), InternalError)

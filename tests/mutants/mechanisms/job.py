@@ -10,7 +10,6 @@ JOB_TRANSACTION = "integration/test_job_transaction.py"
 ENDING = "test_ending_the_transaction_through_sqlalchemy_is_refused"
 LOSES = "test_a_job_that_loses_its_session_fails_and_the_next_one_runs"
 OUTSIDE = "test_what_was_loaded_outside_is_refused_inside"
-WRITES_OUTSIDE = "integration/test_writes_outside.py"
 SPLIT = "integration/test_read_write_splitting.py"
 
 MECHANISMS = [
@@ -53,21 +52,10 @@ MECHANISMS = [
         invariant=Invariant.NOT_SILENT,
         step=7,
         file="watch.py",
-        source="        watch.warn()\n        if watch.engine",
-        instead="        if watch.engine",
-        test_file=WRITES_OUTSIDE,
-        test="test_a_job_may_read_there_and_is_warned",
-    ),
-    Mechanism(
-        name="second-connection-read-only",
-        keeps="What a job writes apart from the run, to the same database, is not kept.",
-        invariant=Invariant.NOTHING_LEFT,
-        step=7,
-        file="watch.py",
-        source="        _set(driver, False, True)\n",
+        source="            watch.tell(APART)\n",
         instead="",
-        test_file=WRITES_OUTSIDE,
-        test="test_the_run_fails_and_is_told_where_to_write[on_a_connection]",
+        test_file="integration/test_writes_beside_a_lock.py",
+        test="test_it_is_kept_although_the_work_fails[on_a_connection]",
     ),
     Mechanism(
         name="commit-of-the-connection-refused",
