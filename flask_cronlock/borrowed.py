@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, cast
 from weakref import WeakSet
 
 import psycopg
 from psycopg import IsolationLevel
-from psycopg.pq import TransactionStatus
-from sqlalchemy import Connection, Engine, ExceptionContext, Pool, event
+from psycopg.pq import PipelineStatus, TransactionStatus
+from sqlalchemy import Connection, Engine, Pool, event
 from sqlalchemy.pool import (
     AssertionPool,
     ConnectionPoolEntry,
@@ -26,11 +27,20 @@ logger = logging.getLogger("flask_cronlock")
 
 SHARING_POOLS = (StaticPool, SingletonThreadPool, AssertionPool)
 _BEFORE = "cronlock_before"
+_PUT_BACK = (
+    "autocommit",
+    "isolation_level",
+    "prepare_threshold",
+    "read_only",
+    "row_factory",
+    "cursor_factory",
+)
+"""What a borrower, or a job, changes of the driver's connection."""
 _engines: WeakSet[Engine] = WeakSet()
 _inherited: list[Pool | Connection] = []
 
 
-def watch_engine(engine: Engine) -> None:
+def mind_engine(engine: Engine) -> None:
     """See to it that connections of *engine* come back as they were, and stay in their process.
 
     A forked child of this process gets a pool of its own: a socket that two processes share mixes
@@ -39,13 +49,6 @@ def watch_engine(engine: Engine) -> None:
     """
     _engines.add(engine)
     event.listen(engine, "reset", _restore)
-    event.listen(engine, "handle_error", _note_error)
-
-
-def _note_error(context: ExceptionContext) -> None:
-    lent, error = context.connection, context.original_exception
-    if isinstance(lent, LentConnection) and isinstance(error, psycopg.Error):
-        lent.errors.add(error)
 
 
 def _leave_inherited() -> None:
@@ -58,17 +61,19 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_leave_inherited)
 
 
-def _restore(driver: Any, record: ConnectionPoolEntry, _: PoolResetState) -> None:
+def _restore(driver: Any, record: ConnectionPoolEntry | None, _: PoolResetState) -> None:
     """Put back what a borrower changed, on whichever way the connection came to the pool.
 
-    Before SQLAlchemy puts back what it changed itself for the engine's options.
+    Before SQLAlchemy puts back what it changed itself for the engine's options. A detached one
+    comes to no pool, and has no record.
     """
-    before = record.info.pop(_BEFORE, None)
+    before = record.info.pop(_BEFORE, None) if record else None
     if before is None or driver is None or driver.closed:
         return
     if driver.info.transaction_status != TransactionStatus.IDLE:
         driver.rollback()
-    driver.autocommit, driver.isolation_level, driver.prepare_threshold = before
+    for name, value in zip(_PUT_BACK, before, strict=True):
+        setattr(driver, name, value)
 
 
 def note_commit(connection: Connection) -> None:
@@ -82,6 +87,21 @@ def note_commit(connection: Connection) -> None:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """What a lent connection is like."""
+
+    broken: bool
+    given_away: bool
+    """Whether the job gave it to the pool, or closed it, below SQLAlchemy."""
+    whole: bool
+    """Whether it is in a transaction that can go on."""
+
+    @property
+    def gone(self) -> bool:
+        return self.broken or self.given_away
+
+
 class LentConnection(Connection):
     """A connection that only its borrower ends or gives back.
 
@@ -92,17 +112,39 @@ class LentConnection(Connection):
 
     def __init__(self, engine: Engine, refuse: Callable[[], None]) -> None:
         super().__init__(engine)
-        self._refuse = refuse
-        self.driver = _driver_of(self)
-        self.broken: bool | None = None
+        self._refuse, self._process = refuse, os.getpid()
+        if not _is_idle(_driver_of(self)):
+            self.invalidate()
+        self.driver, self._pooled = _driver_of(self), self.connection
+        self.left: Condition | None = None
         """How it was given back; it may be somebody else's since."""
         self.errors: WeakSet[psycopg.Error] = WeakSet()
-        """What the database or driver said on it, and on no other one."""
+        """What the database said on it, and on no other one, of an abort that was undone."""
 
     @property
-    def gone(self) -> bool:
-        """Tell whether it is, or was when it was given back, broken."""
-        return self.driver.closed if self.broken is None else self.broken
+    def condition(self) -> Condition:
+        """What it is like, or was like when it was given back."""
+        return self.left or self.look()
+
+    def look(self) -> Condition:
+        """Return what it is like now."""
+        return Condition(
+            broken=self.driver.closed,
+            given_away=not self.invalidated and not self._pooled.is_valid,
+            whole=self.driver.info.transaction_status == TransactionStatus.INTRANS,
+        )
+
+    def end_stream(self) -> bool:
+        """Close it where a job left an answer unread, and tell whether one was.
+
+        psycopg would wait until that is read, in the thread that was to read it: for ever.
+        """
+        pgconn = self.driver.pgconn
+        unread = pgconn.transaction_status == TransactionStatus.ACTIVE
+        unread = unread or pgconn.pipeline_status != PipelineStatus.OFF
+        if unread and os.getpid() == self._process:
+            self.driver.close()
+        return unread
 
     def commit(self) -> None:
         self._refuse()
@@ -118,7 +160,10 @@ class LentConnection(Connection):
 
 
 class Borrowed:
-    """One connection of *engine*, READ COMMITTED, not in autocommit, preparing nothing."""
+    """One connection of *engine*, READ COMMITTED, not in autocommit, preparing nothing.
+
+    Nor is it read-only, unless the server is.
+    """
 
     def __init__(self, engine: Engine, refuse: Callable[[], None]) -> None:
         if engine.dialect.name != "postgresql" or engine.driver != "psycopg":
@@ -133,20 +178,15 @@ class Borrowed:
             )
         self._process = os.getpid()
         self.connection = LentConnection(engine, refuse)
-        if not _is_idle(self.connection.driver):
-            self.connection.invalidate()
-        self._lent = self.connection.connection
-        self.driver = self.connection.driver = _driver_of(self.connection)
-        self.connection.info[_BEFORE] = (
-            self.driver.autocommit,
-            self.driver.isolation_level,
-            self.driver.prepare_threshold,
-        )
+        self.driver = self.connection.driver
+        self.connection.info[_BEFORE] = [getattr(self.driver, name) for name in _PUT_BACK]
         self.driver.autocommit = False
         self.driver.isolation_level = IsolationLevel.READ_COMMITTED
         # Behind a transaction pooler a prepared name can belong to another client, and then
         # another query runs: for a lock, one on another job's key.
         self.driver.prepare_threshold = None
+        # Not False: what the server says of itself is to be found out.
+        self.driver.read_only = None
 
     def give_back(self, broken: bool = False) -> None:
         """Roll back what is open, and return the connection as it was, or drop it when broken."""
@@ -154,17 +194,19 @@ class Borrowed:
             # Even a reference that is let go would roll back the parent's transaction.
             _inherited.append(self.connection)
             return
-        if not self._lent.is_valid and not self.driver.closed:
-            self.connection.close()  # The job gave it away below SQLAlchemy; it is not ours now.
+        found = self.connection.left = self.connection.look()
+        if found.given_away:
+            self.connection.close()  # It is not ours now.
             return
         try:
             if not broken and not self.driver.closed:
                 self.driver.rollback()
         except psycopg.Error:
             broken = True
-        self.connection.broken = broken or self.driver.closed
+        broken = broken or self.driver.closed
+        self.connection.left = replace(found, broken=broken)
         try:
-            if self.connection.broken:
+            if broken:
                 self.connection.invalidate()
             self.connection.close()
         except Exception:

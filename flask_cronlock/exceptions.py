@@ -175,8 +175,9 @@ class LockLost(RunError):
 
 
 class TransactionEnded(LockLost):
-    """The job tried to end the run's own transaction, or to close its connection: use
-    db.session.commit(), db.session.rollback() and db.session.close(), which keep the lock."""
+    """The job ended the run's own transaction, or tried to, or closed its connection: use
+    db.session.commit(), db.session.rollback() and db.session.close(), which keep the lock. What a
+    raw COMMIT reached was kept, and the slot is broken then."""
 
 
 class SessionReplaced(LockLost):
@@ -191,8 +192,9 @@ class ForeignObject(RunError):
 
 class ForeignTransaction(RunError):
     """The job wrote in an app context or on a connection of its own, apart from the run: write
-    through db.session in the context that the job is called in; for what is to be kept whatever
-    becomes of the run, give that connection execution_options(postgresql_readonly=False)."""
+    through db.session in the context that the job is called in (a library that takes a connection
+    gets run.session.connection()); for what is to be kept whatever becomes of the run, use or hand
+    over db.engine.execution_options(postgresql_readonly=False)."""
 
 
 class ForeignEngine(RunError):

@@ -117,7 +117,10 @@ def _may_read(clause: Any) -> bool:
 
 
 def _may_write(clause: Any) -> bool:
-    """Tell whether a statement is not surely a read; what its functions do is not known here."""
+    """Tell whether a statement is not surely a read: ``None``, which asks for a connection, is not.
+
+    What its functions do is not known here.
+    """
     if isinstance(clause, FromStatement):
         clause = clause.element
     if isinstance(clause, TextClause):

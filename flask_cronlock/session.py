@@ -16,6 +16,7 @@ from sqlalchemy import Connection, event, literal, select, text
 from sqlalchemy.exc import PendingRollbackError, SQLAlchemyError
 from sqlalchemy.orm import ORMExecuteState, Session
 
+from .borrowed import LentConnection
 from .exceptions import (
     DirtySession,
     ForeignObject,
@@ -38,6 +39,7 @@ JOINED: dict[str, Any] = {
 }
 """What a joined session is made with, whatever the app's ``session_options`` say."""
 READ = select(literal(1))
+UNREAD = "the job left a stream, a COPY or a pipeline open; end each in a `with`, or read it whole"
 WROTE = text("SELECT pg_current_xact_id_if_assigned() IS NOT NULL")
 
 
@@ -57,31 +59,36 @@ def _refuse_split(session: Session) -> None:
 
 
 @contextmanager
-def joined_session(db: SQLAlchemy, connection: Connection) -> Iterator[Session]:
+def joined_session(
+    db: SQLAlchemy, connection: LentConnection, alone: bool = True
+) -> Iterator[Session]:
     """Put a job's session that writes through *connection* into ``db.session``; commit it.
 
+    :param alone: whether writes on other connections of the same engine are refused.
     :raises SessionReplaced: at the end, when ``db.session`` is another one by then.
-    :raises ForeignTransaction: when the job wrote on another connection of the same engine.
+    :raises ForeignTransaction: when there were such writes.
     """
-    with lent_session(db, connection) as session, watching(connection.engine, session) as watch:
+    engine = connection.engine
+    with lent_session(db, connection) as session, watching(engine, session, alone) as watch:
         try:
             _refuse_split(session)
             yield session
+            if connection.end_stream():
+                raise LockLost(UNREAD)
             if _is_replaced(db, session):
                 raise SessionReplaced
             session.commit()
-        except PendingRollbackError as swallowed:
-            if session.is_active:
-                raise
-            raise LockLost from swallowed
         except Exception as error:
-            if not watch.refused(error):
+            if isinstance(error, PendingRollbackError) and not session.is_active:
+                raise LockLost from error
+            if not watch.wrote_elsewhere(error):
                 raise
-            raise (SessionReplaced() if _is_replaced(db, session) else ForeignTransaction()) from error
+            kind = SessionReplaced if _is_replaced(db, session) else ForeignTransaction
+            raise kind from error
 
 
 @contextmanager
-def lent_session(db: SQLAlchemy, connection: Connection) -> Iterator[Session]:
+def lent_session(db: SQLAlchemy, connection: LentConnection) -> Iterator[Session]:
     """Put a session that writes through *connection* into ``db.session`` for this app context.
 
     What else is done meanwhile, in other sessions and on other connections, is not watched.
@@ -95,6 +102,7 @@ def lent_session(db: SQLAlchemy, connection: Connection) -> Iterator[Session]:
     try:
         yield session
     finally:
+        connection.end_stream()
         if db.session.registry.has() and db.session.registry() is not session:
             _close_quietly(db.session())
         _close_quietly(session)
@@ -160,7 +168,8 @@ def closed_off(outer: Session | None) -> Iterator[None]:
     """Refuse what the work does through *outer*, the caller's session, while a lock is held.
 
     It runs on another connection than the lock's: what it reads is older than the lock, and what
-    it writes is committed or lost apart from it.
+    it writes is committed or lost apart from it. What goes through ``outer.connection()``, below
+    the session, is not seen.
     """
     if outer is None:
         yield

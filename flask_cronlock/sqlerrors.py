@@ -3,8 +3,10 @@ for PgBouncer's: it has one code for all, and one language."""
 
 from __future__ import annotations
 
+import sys
+
 import psycopg
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, PendingRollbackError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from .borrowed import LentConnection
@@ -21,6 +23,7 @@ from .exceptions import (
     StatementPooling,
     TablesLocked,
     TablesMissing,
+    TransactionEnded,
     TransactionLost,
     Unavailable,
 )
@@ -38,9 +41,12 @@ TIMED_OUT = {
     "25P03",  # idle_in_transaction_session_timeout
     "25P04",  # transaction_timeout
 }
-ENDED = {
+BY_THE_JOB = {
     "25P01",  # no transaction is open
     "3B001",  # a savepoint is gone, and so is the transaction that it was in
+}
+ENDED = {
+    *BY_THE_JOB,
     "25P02",  # the transaction is aborted
     "57P01",  # terminated by an administrator, or by a contender
     "57P02",  # crash of the server
@@ -107,7 +113,8 @@ def _canceled(error: BaseException) -> bool:
 
 
 def as_unavailable(error: BaseException, late: bool = False) -> Unavailable | None:
-    """Return why no run is possible now, or ``None`` when *error* says it, or something else.
+    """Return why no run is possible now; ``None`` where *error* is one of ours, or tells of
+    something else.
 
     :param late: the time that was given has passed.
     """
@@ -139,6 +146,16 @@ def before_work(error: BaseException, late: bool) -> Unavailable | None:
     return TransactionLost() if isinstance(error, LockLost) else as_unavailable(error, late)
 
 
+def note_raised(lent: LentConnection, *_: object) -> None:
+    """Note what is being raised while an abort of the run's connection is undone.
+
+    After that nothing tells whose error it was: SQLAlchemy hears nothing of a raw cursor's.
+    """
+    said = driver_error(sys.exc_info()[1])
+    if said is not None and not lent.look().whole:
+        lent.errors.add(said)
+
+
 def meaning(error: BaseException, lent: LentConnection, late: bool) -> BaseException:
     """Return what *error* means for a run: its time was up, its lock is lost, or just itself.
 
@@ -147,14 +164,24 @@ def meaning(error: BaseException, lent: LentConnection, late: bool) -> BaseExcep
     :param lent: the run's connection.
     :param late: the run's deadline has passed.
     """
-    said = driver_error(error)
-    if isinstance(error, RunError) or said is None:
+    said, left = driver_error(error), lent.condition
+    if isinstance(error, RunError):
         return error
-    own = said in lent.errors
-    gone = lent.gone or (own and said.sqlstate in ENDED)
-    late = ((gone or own) and _timed_out(said)) or (late and (gone or _canceled(said)))
+    if left.given_away and isinstance(error, SQLAlchemyError):
+        return _because_of(error, TransactionEnded())
+    if said is None and not isinstance(error, PendingRollbackError):
+        return error
+    own = said in lent.errors or not left.whole
+    gone = left.gone or (own and sqlstate(error) in ENDED)
+    late = ((gone or own) and _timed_out(error)) or (late and (gone or _canceled(error)))
     if not gone and not late:
         return error
-    found = JobTimeout() if late else LockLost()
+    if late:
+        return _because_of(error, JobTimeout())
+    by_the_job = not left.broken and sqlstate(error) in BY_THE_JOB
+    return _because_of(error, TransactionEnded() if by_the_job else LockLost())
+
+
+def _because_of(error: BaseException, found: RunError) -> RunError:
     found.__cause__ = error
     return found

@@ -16,7 +16,6 @@ from .injected import injected
 from .lookout import AGAIN, LOOK, Firing, Lookout
 from .results import Failed, Outcome
 from .runner import run_job
-from .sqlerrors import as_unavailable
 from .state import AppState, this_app, this_state
 
 
@@ -109,20 +108,12 @@ class ManualClock:
         """Return the oldest slot that is to be fired now; all others are left as they were."""
         alone = own_context(self._app, self._state.db, "a manual clock")
         with self._app.app_context(), alone, self._looking:
-            found = self._look()
+            found = self._lookout.look(self._pace)
             begun = [firing for firing in found if self._has_begun(firing)]
             oldest = min(begun, key=lambda firing: firing.slot.at.astimezone(UTC), default=None)
             for firing in found:
                 firing.entry.busy = firing is oldest
             return oldest
-
-    def _look(self) -> list[Firing]:
-        try:
-            return self._lookout.look(self._pace)
-        except Exception as error:
-            if (unavailable := as_unavailable(error)) is not None:
-                raise unavailable from error
-            raise
 
     def _has_begun(self, firing: Firing) -> bool:
         return self._until is not None and firing.slot.at.astimezone(UTC) <= self._until

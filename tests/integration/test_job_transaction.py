@@ -130,7 +130,9 @@ def test_a_raw_commit_breaks_the_slot_until_it_is_forced(world: World, deed: Dee
         if deeds:
             deeds.pop()(world)
 
-    assert isinstance(error_of(world.run("digest")), LockLost)
+    error = error_of(world.run("digest"))
+    assert isinstance(error, TransactionEnded)
+    assert "was kept, and the slot is broken" in str(error)
     assert world.notes == ["first"]
     assert [state for *_, state in world.runs()] == ["broken"]
     assert world.attempts() == []

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from contextvars import Context, copy_context
 from typing import Any
 
 import pytest
@@ -10,6 +12,8 @@ import pytest
 from flask_cronlock import job_succeeded
 from flask_cronlock.exceptions import NestedRun
 
+from ..support.forks import forked
+from ..support.locking import locked
 from ..support.outcomes import LONG, elsewhere, error_of, value_of
 from ..support.worlds import World
 
@@ -117,3 +121,38 @@ def test_two_jobs_in_two_threads_are_not_nested(make_world: Callable[..., World]
 
     value_of(value_of(world.run("outer")))
     assert world.notes == ["inner"]
+
+
+@pytest.mark.parametrize("again", [lambda world: world.run("inner"), take_a_lock])
+def test_work_in_a_copy_of_a_runs_context_is_inside_it_until_it_ends(
+    world: World, again: Callable[[World], Any]
+) -> None:
+    copies: list[Context] = []
+    world.cron.job("inner", every=LONG)(lambda: world.mark("inner"))
+
+    @world.cron.job("digest", every=LONG)
+    def digest() -> None:
+        copies.append(copy_context())
+        with pytest.raises(NestedRun):
+            copies[0].run(again, world)
+
+    value_of(world.run("digest"))
+    with world.app.app_context():
+        value_of(locked(world, "cache", lambda _: copies.append(copy_context())))
+        for copy in copies:
+            copy.run(again, world)
+    assert world.marks >= 1
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_forked_child_of_a_job_is_not_inside_it(world: World) -> None:
+    world.cron.job("inner", every=LONG)(lambda: world.note("inner"))
+
+    def run_there() -> None:
+        value_of(world.run("inner"))
+        value_of(locked(world, "cache", lambda _: world.note("under a lock")))
+
+    world.cron.job("outer", every=LONG)(lambda: forked(run_there)())
+
+    value_of(world.run("outer"))
+    assert world.notes == ["inner", "under a lock"]

@@ -9,11 +9,13 @@ from . import (
     clock,
     commit,
     connection,
+    context,
     door,
     failure,
     job,
     limits,
     lock,
+    meaning,
     refusals,
     schedule,
     slot,
@@ -22,6 +24,7 @@ from . import (
 )
 
 ALL: list[Mechanism] = [
+    *context.MECHANISMS,
     *connection.MECHANISMS,
     *limits.MECHANISMS,
     *slot.MECHANISMS,
@@ -31,6 +34,7 @@ ALL: list[Mechanism] = [
     *beside.MECHANISMS,
     *commit.MECHANISMS,
     *failure.MECHANISMS,
+    *meaning.MECHANISMS,
     *unavailable.MECHANISMS,
     *door.MECHANISMS,
     *texts.MECHANISMS,

@@ -1,4 +1,4 @@
-"""The run's own context and its one connection."""
+"""The run's one connection."""
 
 from __future__ import annotations
 
@@ -8,31 +8,11 @@ FORKS = "acceptance/test_forks.py"
 FORKED_POOL = "integration/test_forked_pool.py"
 AS_IT_WAS = "test_a_job_sees_read_committed_and_the_connection_goes_back_as_it_was"
 POOL_OF_ONE = "integration/test_pool_of_one.py"
+READ_ONLY = "integration/test_read_only_engines.py"
+SETTINGS = "driver.autocommit, driver.isolation_level, driver.prepare_threshold, driver.read_only"
 STALE = "integration/test_stale_connections.py"
 
 MECHANISMS = [
-    Mechanism(
-        name="own-context",
-        keeps="A run does not share the session and the app context of its caller.",
-        invariant=Invariant.ONCE,
-        step=1,
-        file="contexts.py",
-        source="        with fresh_context(app, db):\n            yield\n",
-        instead="        yield\n",
-        test_file="integration/test_unusual_apps.py",
-        test="test_a_session_scope_of_the_apps_own_keeps_the_callers_session",
-    ),
-    Mechanism(
-        name="no-run-inside-a-run",
-        keeps="A run inside a run, to which PostgreSQL would grant the lock again, is refused.",
-        invariant=Invariant.NO_OVERLAP,
-        step=1,
-        file="contexts.py",
-        source="if (outer := _inside.get()) is not None:",
-        instead="if (outer := None) is not None:",
-        test_file="integration/test_nested_runs.py",
-        test="test_a_job_that_starts_another_fails_and_its_body_was_entered_once",
-    ),
     Mechanism(
         name="callers-clean-transaction-ends",
         keeps="The caller's open transaction gives its connection up, so that one is enough.",
@@ -116,10 +96,21 @@ MECHANISMS = [
         invariant=Invariant.CLEAN_BACKEND,
         step=2,
         file="borrowed.py",
-        source="driver.autocommit, driver.isolation_level, driver.prepare_threshold = before",
+        source=f"{SETTINGS} = before",
         instead="pass",
         test_file=POOL_OF_ONE,
         test="test_the_connection_goes_back_as_it_was[direct]",
+    ),
+    Mechanism(
+        name="read-only-healed",
+        keeps="An engine of reads, or a job's second connection, does not keep ours from writing.",
+        invariant=Invariant.DUE,
+        step=2,
+        file="borrowed.py",
+        source="self.driver.read_only = None",
+        instead="pass",
+        test_file=READ_ONLY,
+        test="test_a_run_writes_and_the_apps_own_work_does_not[listener]",
     ),
     Mechanism(
         name="stale-connection-replaced",
@@ -204,7 +195,7 @@ MECHANISMS = [
         invariant=Invariant.DUE,
         step=2,
         file="borrowed.py",
-        source="if not _is_idle(self.connection.driver):",
+        source="if not _is_idle(_driver_of(self)):",
         instead="if False:",
         test_file=STALE,
         test="test_a_connection_that_somebody_closed_is_replaced",
@@ -215,7 +206,7 @@ MECHANISMS = [
         invariant=Invariant.CLEAN_BACKEND,
         step=7,
         file="borrowed.py",
-        source="if not self._lent.is_valid and not self.driver.closed:",
+        source="if found.given_away:",
         instead="if False:",
         test_file="integration/test_given_away_connections.py",
         test="test_what_its_new_holder_does_is_not_undone_when_the_run_ends",

@@ -184,17 +184,6 @@ MECHANISMS = [
         test="test_two_apps_in_one_namespace_run_a_slot_once_and_are_warned_of_each_other",
     ),
     Mechanism(
-        name="nested-ends-with-the-run",
-        keeps="After a run its thread may begin another one.",
-        invariant=Invariant.DUE,
-        step=1,
-        file="contexts.py",
-        source="        _inside.set(None)",
-        instead="        pass",
-        test_file="integration/test_nested_runs.py",
-        test="test_a_job_may_be_chained_when_the_first_one_has_ended",
-    ),
-    Mechanism(
         name="holders-of-this-database",
         keeps="A lock in another database is not taken for one of these.",
         invariant=Invariant.NOT_SILENT,
