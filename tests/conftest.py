@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -17,6 +18,8 @@ from .support.worlds import World, world_on
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # Where the tests run in a shell's background SIGINT is ignored, by what they start as well.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     config.addinivalue_line(
         "markers", "shared_database: the module has one database, emptied before each test"
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -63,18 +62,18 @@ class Demo:
 
     def processes(self) -> list[str]:
         """Return the command lines of the processes that belong to it."""
-        return [
-            (process / "cmdline").read_text().replace("\0", " ")
-            for process in Path("/proc").glob("[0-9]*")
-            if self.owns(process)
-        ]
+        found = map(self.command_of, Path("/proc").glob("[0-9]*"))
+        return [command for command in found if command is not None]
 
-    def owns(self, process: Path) -> bool:
+    def command_of(self, process: Path) -> str | None:
+        """Return the command line of *process*; ``None`` if it is another's, or gone by now."""
         try:
             inherited = self.marker in (process / "environ").read_bytes()
-            return inherited or (process / "cwd").readlink().is_relative_to(self.temp)
+            if inherited or (process / "cwd").readlink().is_relative_to(self.temp):
+                return (process / "cmdline").read_text().replace("\0", " ")
         except OSError:
-            return False
+            pass
+        return None
 
 
 @contextmanager
@@ -83,8 +82,6 @@ def started(*arguments: str, checkout: Path = ROOT) -> Iterator[Demo]:
     # Like /tmp, unlike pytest's: what root starts runs as another account and cleans up as such.
     temp = Path(tempfile.mkdtemp(prefix="demo-", dir="/tmp"))
     temp.chmod(0o1777)
-    # Where the tests run in a shell's background SIGINT is ignored, by what they start as well.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     environment = {**os.environ, MARKER: marker, "TMPDIR": str(temp), "PYTHONPATH": str(checkout)}
     process = subprocess.Popen(
         [sys.executable, "-m", "sample_app.demo", *arguments],
