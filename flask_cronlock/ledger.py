@@ -12,10 +12,9 @@ from sqlalchemy import MetaData, Table, bindparam, insert, select, text, update
 from sqlalchemy.exc import DBAPIError
 
 from . import statements
-from .exceptions import LockLost
+from .exceptions import ConfigError, TransactionEnded
 from .holders import Holder, find_holder
 from .limits import milliseconds
-from .results import Reason
 from .run import Run
 from .schedule import Slot
 from .sqlerrors import waited_for_row
@@ -91,7 +90,7 @@ class Ledger:
             holder = next(filter(None, holders), None)
         return Admission(row.answer, holder, row.finished_at, row.app)
 
-    def claim(self, tx: GuardedTransaction, run: Run, look_back: LookBack) -> Reason | None:
+    def claim(self, tx: GuardedTransaction, run: Run, look_back: LookBack) -> Admission | None:
         """Take the slot and record those missed before it; return why it was not to be had.
 
         A statement of its own: what was read before the lock, or in its statement, has a snapshot
@@ -103,14 +102,24 @@ class Ledger:
                 self._statements(run)[1], {**values, "lock_timeout": tx.lock_timeout}
             ).one_or_none()
             if row is None or row.ran:
-                return Reason.ALREADY_RAN
+                return self._standing(tx, run)
             self._record_missed(tx, run, look_back(run, row.last_ran, row.since))
         except DBAPIError as error:
             if not waited_for_row(error):
                 raise
-            return Reason.ALREADY_RUNNING
+            return Admission("already running", None, None, None)
         tx.xid = row.xid
         return None
+
+    def _standing(self, tx: GuardedTransaction, run: Run) -> Admission:
+        """Say what became of a slot that was taken after the lock's statement had begun."""
+        row = tx.execute(statements.standing(self.run, len(run.names)), _slot_of(run)).one_or_none()
+        if row is None:
+            raise ConfigError(
+                "a trigger on cronlock_run, or a rule, keeps claims from being written: drop it"
+            )
+        answer = "already ran" if row.state == "done" else "broken"
+        return Admission(answer, None, row.finished_at, row.app)
 
     def _record_missed(self, tx: GuardedTransaction, run: Run, missed: list[Slot]) -> None:
         """Record *missed*; a release with another lock key may be running one of them just now."""
@@ -132,9 +141,14 @@ class Ledger:
             self._finish, {**proof, "result": value, "stamp": tx.stamp()}
         ).one_or_none()
         if row is None:
-            raise LockLost
+            raise TransactionEnded
         finished_at: datetime = row.finished_at
         return finished_at
+
+    def is_kept(self, run: Run, tx: GuardedTransaction) -> bool:
+        """Tell whether *run* is there and done: its own row, and not an id that is used anew."""
+        found = select(self.run.c.id).where(self.run.c.id == run.id, self.run.c.state == "done")
+        return tx.execute(found).one_or_none() is not None
 
     def record_failure(
         self, tx: GuardedTransaction, run: Run, error: str, stamp: datetime | None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import traceback
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -81,7 +82,13 @@ class Reports:
             )
 
     def tell(self, outcome: Outcome) -> None:
-        """Log *outcome* and send its signal; the run is over, whatever a subscriber does."""
+        """Log *outcome* and send its signal; the run is over, whatever log and subscribers do."""
+        try:
+            self._tell(outcome)
+        except Exception:
+            traceback.print_exc()  # The log itself is broken.
+
+    def _tell(self, outcome: Outcome) -> None:
         match outcome:
             case Ran(_):
                 _log(logging.INFO, "job_succeeded", outcome, "ran")

@@ -9,6 +9,7 @@ claim back with its work, so the slot's next hit runs it again.
 from __future__ import annotations
 
 from datetime import datetime
+from functools import partial
 
 from flask import Flask
 
@@ -67,7 +68,7 @@ def _attempt(state: AppState, plan: Plan, reports: Reports) -> Outcome:
                 return refused(state.ledger, tx, run, admission)
             # 6
             if (taken := state.ledger.claim(tx, run, plan.look_back)) is not None:
-                return Skipped(taken, **run.about)
+                return refused(state.ledger, tx, run, taken)
             # 7
             tx.guard()
             reports.started(tx, run)
@@ -77,10 +78,11 @@ def _attempt(state: AppState, plan: Plan, reports: Reports) -> Outcome:
                 told = value_text(value, state.config.secrets)
             # 8
             tx.check()
-            finished_at = state.ledger.finish(tx, run, told)
+            duration = state.ledger.finish(tx, run, told) - run.started_at
+            ran = Ran(value, **run.about, run_id=run.id, duration=duration)
             # 9
-            tx.commit()
-            return Ran(value, **run.about, run_id=run.id, duration=finished_at - run.started_at)
+            tx.commit(partial(state.ledger.is_kept, run))
+            return ran
     # 10
     except BaseException as error:
         if run is None or not tx.claimed:

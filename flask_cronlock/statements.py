@@ -82,6 +82,11 @@ def _this_slot(run: Table, names: int) -> Subquery:
     return found.limit(1).subquery()
 
 
+def standing(run: Table, names: int) -> Any:
+    """Return the SELECT of what stands in a slot that could not be claimed."""
+    return select(_this_slot(run, names))
+
+
 def claim(run: Table, job: Table, names: int) -> Any:
     """Return the INSERT that takes the slot, also from the row that says that it was missed.
 

@@ -9,8 +9,8 @@ savepoints of it. The server ends it when its time is up, also where this proces
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Mapping
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -22,8 +22,9 @@ from .borrowed import Borrowed, note_commit
 from .exceptions import JobTimeout, LockLost, NotPrimary, OutcomeUnknown, TransactionEnded
 from .injected import clock_of
 from .limits import ARM, LOCK_WAIT, NAME_ROOM, SETTLE_WAIT, Deadline, hold_deadline, milliseconds
-from .sqlerrors import before_work, broke_connection, meaning
-from .statements import PROOF, XACT_STATUS
+from .settling import Witness, status_of
+from .sqlerrors import before_work, broke_connection, meaning, note_raised
+from .statements import PROOF
 
 
 class GuardedTransaction:
@@ -43,10 +44,9 @@ class GuardedTransaction:
         self, engine: Engine, timeout: timedelta, instance: str, lock_wait: timedelta = LOCK_WAIT
     ) -> None:
         self.engine, self.instance = engine, instance
-        self.timeout, self.lock_wait = timeout, lock_wait
+        self.timeout, self.lock_wait, self.deadline = timeout, lock_wait, Deadline(timeout)
         self.xid: str | None = None
         """Its id once it has claimed, or was proved: what the server knows a lost COMMIT by."""
-        self.deadline = Deadline(timeout)
         self.committed = self.guarding = self.begun = False
         self._borrowed: Borrowed | None = None
         self._process = os.getpid()
@@ -54,7 +54,8 @@ class GuardedTransaction:
         """Returns the time by a test's clock, where there was one when this began."""
 
     def __enter__(self) -> GuardedTransaction:
-        try:
+        with ExitStack() as unless_begun:
+            unless_begun.push(self)
             try:
                 self._begin()
             except Exception as error:
@@ -62,9 +63,7 @@ class GuardedTransaction:
                     raise
                 self._release()
                 self._begin()
-        except BaseException as error:
-            self.__exit__(None, error)
-            raise
+            unless_begun.pop_all()
         return self
 
     def __exit__(self, _: object, error: BaseException | None, *__: object) -> None:
@@ -91,6 +90,7 @@ class GuardedTransaction:
         event.listen(self.connection, "commit", self._refuse_end)
         event.listen(self.connection, "rollback", self._refuse_end)
         event.listen(self.connection, "before_cursor_execute", self._before_statement)
+        event.listen(self.connection, "rollback_savepoint", note_raised)
         self.guarding = self.begun = True
 
     def arm(self, timeout: timedelta, lock_timeout: str) -> None:
@@ -101,7 +101,7 @@ class GuardedTransaction:
         if row.read_only:
             raise NotPrimary
         self.clock = (self.stamp() or row.clock).astimezone(UTC)
-        self.began, self.pid = row.began, row.pid
+        self.began, self.pid, self.server = row.began, row.pid, row.server
         self.lock_timeout, self._server_limits_whole = row.lock_timeout, row.whole
 
     @property
@@ -132,8 +132,9 @@ class GuardedTransaction:
         # 8
         if self.deadline.passed:
             raise JobTimeout
-        if self.driver.info.transaction_status != TransactionStatus.INTRANS:
-            raise LockLost
+        status = self.driver.info.transaction_status
+        if status != TransactionStatus.INTRANS:
+            raise TransactionEnded if status == TransactionStatus.IDLE else LockLost
 
     def prove(self) -> None:
         """Raise unless this is still the transaction that began here, and note its id."""
@@ -142,10 +143,12 @@ class GuardedTransaction:
             raise LockLost
         self.xid = row.xid
 
-    def commit(self) -> None:
+    def commit(self, witness: Witness | None = None) -> None:
         """Commit, and raise unless the server said, now or when asked again, that it was one.
 
         An error that leaves the connection idle is the server's answer: nothing was kept.
+
+        :param witness: finds what was kept, where something can be found, when asked again.
         """
         # 9
         self.guarding = False
@@ -156,7 +159,7 @@ class GuardedTransaction:
             if isinstance(error, psycopg.Error) and idle:
                 raise
             self._release(broken=True)
-            self._settle(error)
+            self._settle(error, witness)
             self.committed = True
             if not isinstance(error, Exception):
                 raise
@@ -166,7 +169,7 @@ class GuardedTransaction:
         self.committed = True
         note_commit(self.connection)
 
-    def _settle(self, error: BaseException) -> None:
+    def _settle(self, error: BaseException, witness: Witness | None) -> None:
         """Ask on a new connection what became of a COMMIT whose answer was lost.
 
         Committed is a success; aborted and unknown are failures, and the slot's next hit finds the
@@ -175,22 +178,14 @@ class GuardedTransaction:
         if self.xid is None:
             return
         try:
-            found = self._ask_status(self.xid)
-        except Exception as second:
+            with GuardedTransaction(self.engine, 2 * SETTLE_WAIT, self.instance) as other:
+                found = status_of(self.xid, self.server, other, witness)
+        except (Exception, SystemExit) as second:
             raise OutcomeUnknown from second
         if found == "aborted":
             raise self.explain(error) from error
         if found != "committed":
             raise OutcomeUnknown from error
-
-    def _ask_status(self, xid: str) -> str | None:
-        until = time.monotonic() + SETTLE_WAIT.total_seconds()
-        with GuardedTransaction(self.engine, 2 * SETTLE_WAIT, self.instance) as other:
-            while True:
-                found: str | None = other.execute(XACT_STATUS, {"xid": xid}).scalar()
-                if found != "in progress" or time.monotonic() > until:
-                    return found
-                time.sleep(0.05)
 
     def explain(self, error: BaseException) -> BaseException:
         """Return what *error* means for the run: its time was up, its lock is lost, or itself."""
