@@ -140,7 +140,7 @@ class GuardedTransaction:
         """Raise unless this is still the transaction that began here, and note its id."""
         row = self.execute(PROOF).one()
         if (row.pid, row.began) != (self.pid, self.began):
-            raise LockLost
+            raise TransactionEnded
         self.xid = row.xid
 
     def commit(self, witness: Witness | None = None) -> None:

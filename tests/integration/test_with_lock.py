@@ -182,9 +182,9 @@ def be_killed(world: World, session: Session) -> None:
     [
         (swallow, LockLost),
         (swallow_in_flush, LockLost),
-        (roll_back, LockLost),
-        (commit, LockLost),
-        (commit_and_begin, LockLost),
+        (roll_back, TransactionEnded),
+        (commit, TransactionEnded),
+        (commit_and_begin, TransactionEnded),
         (be_killed, LockLost),
         (lambda world, session: session.connection().commit(), TransactionEnded),
         (lambda world, session: session.connection().close(), TransactionEnded),

@@ -9,7 +9,6 @@ FORKED_POOL = "integration/test_forked_pool.py"
 AS_IT_WAS = "test_a_job_sees_read_committed_and_the_connection_goes_back_as_it_was"
 POOL_OF_ONE = "integration/test_pool_of_one.py"
 READ_ONLY = "integration/test_read_only_engines.py"
-SETTINGS = "driver.autocommit, driver.isolation_level, driver.prepare_threshold, driver.read_only"
 STALE = "integration/test_stale_connections.py"
 
 MECHANISMS = [
@@ -96,7 +95,7 @@ MECHANISMS = [
         invariant=Invariant.CLEAN_BACKEND,
         step=2,
         file="borrowed.py",
-        source=f"{SETTINGS} = before",
+        source="setattr(driver, name, value)",
         instead="pass",
         test_file=POOL_OF_ONE,
         test="test_the_connection_goes_back_as_it_was[direct]",
@@ -221,5 +220,38 @@ MECHANISMS = [
         instead="",
         test_file="integration/test_commands_of_one_connection.py",
         test="test_an_open_transaction_that_only_read_gives_its_connection_up",
+    ),
+    Mechanism(
+        name="unread-answer-is-ended",
+        keeps="A job that raises with an answer unread waits for nothing, and frees its lock.",
+        invariant=Invariant.DUE,
+        step=7,
+        file="session.py",
+        source="    finally:\n        connection.end_stream()\n",
+        instead="    finally:\n",
+        test_file="integration/test_unread_answers.py",
+        test="test_a_job_that_raises_fails_with_what_it_raised[pipeline]",
+    ),
+    Mechanism(
+        name="unread-answer-is-told",
+        keeps="A job that returns with an answer unread fails with the cure.",
+        invariant=Invariant.NOT_SILENT,
+        step=7,
+        file="session.py",
+        source="if connection.end_stream():",
+        instead="if False:",
+        test_file="integration/test_unread_answers.py",
+        test="test_a_job_that_returns_fails_with_the_cure[pipeline]",
+    ),
+    Mechanism(
+        name="factories-are-put-back",
+        keeps="Nobody gets rows in the form that a job wanted them in.",
+        invariant=Invariant.CLEAN_BACKEND,
+        step=2,
+        file="borrowed.py",
+        source='    "row_factory",\n',
+        instead="",
+        test_file="integration/test_unread_answers.py",
+        test="test_a_row_factory_that_the_job_set_ends_with_the_run_and_its_commit_is_not_reached",
     ),
 ]
