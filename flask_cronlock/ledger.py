@@ -21,6 +21,7 @@ from .sqlerrors import waited_for_row
 from .tables import make_tables
 from .transaction import GuardedTransaction
 
+BROKEN_MEANWHILE = "broken meanwhile"
 LIMIT_WAIT = text("SELECT set_config('lock_timeout', :lock_timeout, true)")
 
 
@@ -29,7 +30,7 @@ class Admission:
     """What the ledger and the lock say to a wish to run."""
 
     answer: str
-    """``locked`` (go on), ``broken``, or the reason to skip."""
+    """``locked`` (go on), ``broken``, ``broken meanwhile``, or the reason to skip."""
     holder: Holder | None
     ran_at: datetime | None
     run_app: str | None
@@ -40,7 +41,7 @@ class Admission:
 
     @property
     def broken(self) -> bool:
-        return self.answer == "broken"
+        return self.answer in ("broken", BROKEN_MEANWHILE)
 
 
 LookBack = Callable[[Run, datetime | None, datetime | None], list[Slot]]
@@ -114,12 +115,12 @@ class Ledger:
     def _standing(self, tx: GuardedTransaction, run: Run) -> Admission:
         """Say what became of a slot that was taken after the lock's statement had begun."""
         row = tx.execute(statements.standing(self.run, len(run.names)), _slot_of(run)).one_or_none()
-        if row is None:
+        answers = {"done": "already ran", "running": BROKEN_MEANWHILE, "broken": BROKEN_MEANWHILE}
+        if row is None or row.state not in answers:
             raise ConfigError(
                 "a trigger on cronlock_run, or a rule, keeps claims from being written: drop it"
             )
-        answer = "already ran" if row.state == "done" else "broken"
-        return Admission(answer, None, row.finished_at, row.app)
+        return Admission(answers[row.state], None, row.finished_at, row.app)
 
     def _record_missed(self, tx: GuardedTransaction, run: Run, missed: list[Slot]) -> None:
         """Record *missed*; a release with another lock key may be running one of them just now."""

@@ -33,7 +33,8 @@ timeout."""
 # An armed transaction_timeout is not armed anew by another value, hence '0' first.
 ARM = text("""
 SELECT clock_timestamp() AS clock, now() AS began, pg_backend_pid() AS pid,
-       concat_ws(' ', pg_postmaster_start_time(), pg_stat_get_bgwriter_stat_reset_time()) AS server,
+       concat_ws(' ', extract(epoch FROM pg_postmaster_start_time()),
+                 extract(epoch FROM pg_stat_get_bgwriter_stat_reset_time())) AS server,
        pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean AS read_only,
        current_setting('lock_timeout') AS lock_timeout,
        current_setting('transaction_timeout', true) IS NOT NULL AS whole,

@@ -16,9 +16,11 @@ logger = logging.getLogger("flask_cronlock")
 
 def refused(ledger: Ledger, tx: GuardedTransaction, run: Run, admission: Admission) -> Outcome:
     """Return what becomes of *run*; mark a broken slot, and end an overdue holder, on the way."""
-    if admission.broken:
+    if admission.answer == "broken":
         ledger.mark_broken(tx, run)
         tx.commit()
+    if admission.broken:
+        # At the claim it is left to the next hit: a claim under another name is to be undone.
         return Failed(BrokenSlot(), **run.about)
     _warn_of_shared_namespace(run, admission)
     holder = admission.holder

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -74,33 +76,37 @@ class Reports:
                 tx.prove()
                 tx.commit()
         except Exception as error:
-            logger.error(
-                "Job %s: the failed attempt could not be recorded: %s",
-                run.job,
-                self._text(error),
-                extra=_extra("attempt_not_recorded", run, run.id),
-            )
+            with _log_may_fail():
+                logger.error(
+                    "Job %s: the failed attempt could not be recorded: %s",
+                    run.job,
+                    self._text(error),
+                    extra=_extra("attempt_not_recorded", run, run.id),
+                )
 
     def tell(self, outcome: Outcome) -> None:
         """Log *outcome* and send its signal; the run is over, whatever log and subscribers do."""
-        try:
-            self._tell(outcome)
-        except Exception:
-            traceback.print_exc()  # The log itself is broken.
+        match outcome:
+            case Ran(_):
+                signal = signals.job_succeeded
+            case Skipped(_):
+                signal = signals.job_skipped
+            case Failed(_):
+                signal = signals.job_failed
+        with _log_may_fail():
+            self._log(outcome)
+        with _log_may_fail():
+            self._send(signal, job=outcome.job, outcome=outcome)
 
-    def _tell(self, outcome: Outcome) -> None:
+    def _log(self, outcome: Outcome) -> None:
         match outcome:
             case Ran(_):
                 _log(logging.INFO, "job_succeeded", outcome, "ran")
-                signal = signals.job_succeeded
             case Skipped(reason):
                 held = f" at {outcome.held_by}" if outcome.held_by else ""
                 _log(logging.INFO, "job_skipped", outcome, f"was skipped: {reason}{held}")
-                signal = signals.job_skipped
             case Failed(error):
                 self._log_failure(outcome, error)
-                signal = signals.job_failed
-        self._send(signal, job=outcome.job, outcome=outcome)
 
     def _log_failure(self, outcome: Failed, error: BaseException) -> None:
         """Log with the traceback, but never one that holds a secret: that one goes in redacted.
@@ -121,6 +127,15 @@ class Reports:
 
     def _text(self, error: BaseException) -> str:
         return error_text(error, self.state.config.secrets)
+
+
+@contextmanager
+def _log_may_fail() -> Iterator[None]:
+    """Print what a broken log raises, and go on: the run's outcome stands."""
+    try:
+        yield
+    except Exception:
+        traceback.print_exc()
 
 
 def _log(

@@ -10,9 +10,10 @@ import pytest
 from sqlalchemy import event
 
 from flask_cronlock import Failed, Outcome, Ran, Reason, Skipped, runner
-from flask_cronlock.exceptions import Unavailable
+from flask_cronlock.exceptions import BrokenSlot, Unavailable
 
 from ..support.bodies import Gate, running
+from ..support.outcomes import error_of
 from ..support.processes import wait_until
 from ..support.worlds import World
 
@@ -74,12 +75,44 @@ def test_a_loser_that_waits_for_the_claim_learns_how_the_winner_ended(
         assert isinstance(first, Ran)
         assert isinstance(second, Skipped)
         assert second.reason is Reason.ALREADY_RAN
+        [(ended,)] = world.database.query("SELECT finished_at FROM cronlock_run")
+        assert (second.ran_at, second.next_slot) == (ended, first.next_slot)
+        assert second.next_slot is not None
         assert world.notes == ["first"]
     else:
         assert isinstance(first, Failed)
         assert isinstance(second, Ran)
         assert world.notes == ["second"]
     assert len(world.runs()) == 1
+
+
+def test_a_loser_that_waits_for_a_claim_which_breaks_is_not_told_that_it_ran(
+    world: World, gate: Gate, another_release: Callable[[], None]
+) -> None:
+    """A raw COMMIT makes the winner's claim visible, and its end is not known yet."""
+    after = Gate()
+
+    @world.cron.job("digest", every="1d")
+    def digest() -> None:
+        world.mark()
+        gate.hold()
+        world.db.session.execute(world.db.text("COMMIT"))
+        after.hold()
+
+    with ThreadPoolExecutor(1) as pool, running(world, "digest", gate) as winner:
+        another_release()
+        waiting = pool.submit(world.run, "digest")
+        try:
+            wait_until(lambda: waits_for_the_claim(world))
+            gate.open()
+            second = waiting.result(60)
+        finally:
+            after.open()
+        first = winner.result(60)
+    assert type(error_of(second)) is BrokenSlot
+    assert isinstance(first, Failed)
+    assert [state for *_, state in world.runs()] == ["broken"]
+    assert world.marks == 1
 
 
 def test_jobs_that_share_a_lock_key_do_not_share_claims(

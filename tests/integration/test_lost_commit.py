@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -10,11 +11,12 @@ from datetime import timedelta
 import psycopg
 import pytest
 
-from flask_cronlock import Failed, Ran, Reason, Skipped
+from flask_cronlock import Failed, Ran, Reason, Skipped, transaction
 from flask_cronlock.exceptions import LockLost, OutcomeUnknown
 from flask_cronlock.transaction import GuardedTransaction
 
 from ..support.databases import Database
+from ..support.outcomes import error_of
 from ..support.processes import wait_until
 from ..support.wire import Cut, Wire, wire_before
 from ..support.worlds import World
@@ -102,6 +104,35 @@ def test_an_outcome_that_is_not_known_is_not_called_a_lost_lock(world: World, wi
     outcome = world.run("digest")
     assert isinstance(outcome, Failed)
     assert type(outcome.error) is OutcomeUnknown
+
+
+def leave() -> None:
+    raise SystemExit(1)
+
+
+def test_a_worker_that_is_told_to_exit_while_it_asks_does_not_know_the_outcome(
+    world: World, wire: Wire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Gunicorn's handlers of SIGQUIT and SIGABRT raise SystemExit, wherever the worker is."""
+    monkeypatch.setattr(transaction, "status_of", lambda *_: leave())
+    wire.cut_at(COMMIT, Cut.AFTER)
+    assert type(error_of(world.run("digest"))) is OutcomeUnknown
+
+    wire.cut_at(COMMIT, Cut.AFTER)
+    with world.app.app_context(), pytest.raises(OutcomeUnknown):
+        world.cron.with_lock("cache", lambda _: world.note("locked"))
+    assert world.notes == ["locked", "sent"]
+    assert world.attempts() == []
+
+
+def test_ctrl_c_while_it_asks_ends_the_process_all_the_same(
+    world: World, wire: Wire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transaction, "status_of", lambda *_: signal.raise_signal(signal.SIGINT))
+    wire.cut_at(COMMIT, Cut.AFTER)
+    with pytest.raises(KeyboardInterrupt):
+        world.run("digest")
+    assert world.notes == ["sent"]
 
 
 def test_a_commit_swallowed_by_the_network_frees_the_slot_at_the_timeout(

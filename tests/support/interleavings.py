@@ -27,11 +27,11 @@ MOST = 3
 """Runs at once."""
 IN_THE_JOB = (
     *("SAVEPOINT", "job", "RELEASE", "ROLLBACK TO", "patience"),
-    *("broken", "there?", "attempt", "proof"),
+    *("broken", "there?", "attempt", "proof", "standing"),
 )
 """The steps that matter to no other run: those of the job's session, which go to a row and a
-savepoint of its own, how long it waits for locks, and all but the first and last of the record of
-a failure."""
+savepoint of its own, how long it waits for locks, all but the first and last of the record of a
+failure, and what is read of a slot that another one has taken for good."""
 LEFT = f"""
 WITH notes AS (DELETE FROM note RETURNING text),
      runs AS (DELETE FROM cronlock_run RETURNING id, slot_key, state),

@@ -41,6 +41,7 @@ WORDS = {
     "hashtextextended": "try",
     "DO NOTHING": "missed",
     "INSERT INTO cronlock_run": "claim",
+    "SELECT anon_1.state": "standing",
     "INSERT INTO note": "job",
     "value=": "done",
     "error=": "broken",

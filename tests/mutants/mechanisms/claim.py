@@ -66,6 +66,35 @@ MECHANISMS = [
         test="test_what_ran_under_another_name_while_the_locks_were_asked_for_has_run",
     ),
     Mechanism(
+        name="broken-meanwhile-has-not-run",
+        keeps="A slot that broke while its claim was waited for is not told to have run.",
+        invariant=Invariant.NOT_SILENT,
+        step=6,
+        file="ledger.py",
+        source="return Admission(answers[row.state], None",
+        instead='return Admission("already ran", None',
+        test_file=CLAIMS,
+        test="test_a_loser_that_waits_for_a_claim_which_breaks_is_not_told_that_it_ran",
+    ),
+    Mechanism(
+        name="swallowed-claims-are-named",
+        keeps="A claim that a trigger kept from being written is no claim, and no run.",
+        invariant=Invariant.NOT_SILENT,
+        step=6,
+        file="ledger.py",
+        source="""\
+        if row is None or row.state not in answers:
+            raise ConfigError(
+""",
+        instead="""\
+        if row is None or row.state not in answers:
+            return Admission("already ran", None, None, None)
+            raise ConfigError(
+""",
+        test_file="integration/test_swallowed_claims.py",
+        test="test_a_trigger_that_swallows_claims_is_named[False]",
+    ),
+    Mechanism(
         name="missed-is-recorded",
         keeps="The run that wins records the slots before it that nobody will run.",
         invariant=Invariant.NOT_SILENT,
@@ -166,5 +195,16 @@ MECHANISMS = [
         instead="",
         test_file=MISSED,
         test=("test_a_slot_that_was_forced_alone_is_missed_and_its_time_is_the_next_runs"),
+    ),
+    Mechanism(
+        name="broken-meanwhile-keeps-no-claim",
+        keeps="A claim beside one that broke under another name is undone.",
+        invariant=Invariant.NOTHING_LEFT,
+        step=6,
+        file="refusal.py",
+        source='if admission.answer == "broken":',
+        instead="if admission.broken:",
+        test_file="integration/test_rows_of_two_names.py",
+        test="test_one_that_broke_while_the_lock_was_asked_for_leaves_no_claim_beside_it",
     ),
 ]

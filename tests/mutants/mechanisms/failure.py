@@ -70,12 +70,12 @@ MECHANISMS = [
         file="reports.py",
         source="""\
         except Exception as error:
-            logger.error(
-                "Job %s: the failed""",
+            with _log_may_fail():
+                logger.error(""",
         instead="""\
         except ZeroDivisionError as error:
-            logger.error(
-                "Job %s: the failed""",
+            with _log_may_fail():
+                logger.error(""",
         test_file=FAILURES,
         test="test_a_failed_attempt_that_cannot_be_recorded_is_logged",
     ),
