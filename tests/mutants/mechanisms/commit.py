@@ -86,7 +86,7 @@ MECHANISMS = [
         source="if (row.pid, row.began) != (self.pid, self.began):",
         instead="if False:",
         test_file=WITH_LOCK,
-        test=f"{ABORTED}[commit_and_begin-LockLost]",
+        test=f"{ABORTED}[commit_and_begin-TransactionEnded]",
     ),
     Mechanism(
         name="commit-was-one",
