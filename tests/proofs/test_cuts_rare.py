@@ -8,13 +8,13 @@ import pytest
 
 from ..support.databases import Database
 from ..support.wire_cuts import Stage, report, stage
-from ..support.wire_job_plays import Broken, Renamed
+from ..support.wire_job_plays import Broken, Forced, Renamed
 from ..support.wire_line import Cut
 from ..support.wire_lock_plays import WithLockRaising, WithLockSkipped, WithLockWaiting
 from ..support.wire_plays import Play
 from ..support.wire_routes import DIRECT
 
-RARE = Renamed, Broken, WithLockSkipped, WithLockWaiting, WithLockRaising
+RARE = Forced, Renamed, Broken, WithLockSkipped, WithLockWaiting, WithLockRaising
 
 
 @pytest.fixture(scope="module")

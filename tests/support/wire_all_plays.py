@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .wire_clock_plays import FirstLook
-from .wire_job_plays import AfterMissed, AlreadyRan, AlreadyRunning, Failing, Forced
+from .wire_job_plays import AfterMissed, AlreadyRan, AlreadyRunning, Failing
 from .wire_lock_plays import WithLock
 from .wire_plays import Play
 
@@ -14,7 +14,6 @@ PLAYS: tuple[type[Play], ...] = (
     AlreadyRan,
     AlreadyRunning,
     Failing,
-    Forced,
     WithLock,
 )
 """The first is quickest where it knows no other's job."""
