@@ -134,6 +134,11 @@ class LentConnection(Connection):
             whole=self.driver.info.transaction_status == TransactionStatus.INTRANS,
         )
 
+    @property
+    def inherited(self) -> bool:
+        """Tell whether this is a forked child of the borrower, which must not touch it."""
+        return os.getpid() != self._process
+
     def end_stream(self) -> bool:
         """Close it where a job left an answer unread, and tell whether one was.
 
@@ -142,7 +147,7 @@ class LentConnection(Connection):
         pgconn = self.driver.pgconn
         unread = pgconn.transaction_status == TransactionStatus.ACTIVE
         unread = unread or pgconn.pipeline_status != PipelineStatus.OFF
-        if unread and os.getpid() == self._process:
+        if unread and not self.inherited:
             self.driver.close()
         return unread
 
@@ -176,7 +181,6 @@ class Borrowed:
                 f"a {type(engine.pool).__name__} gives the run a connection that others use: leave "
                 "out poolclass, or set it to QueuePool or NullPool"
             )
-        self._process = os.getpid()
         self.connection = LentConnection(engine, refuse)
         self.driver = self.connection.driver
         self.connection.info[_BEFORE] = [getattr(self.driver, name) for name in _PUT_BACK]
@@ -190,7 +194,7 @@ class Borrowed:
 
     def give_back(self, broken: bool = False) -> None:
         """Roll back what is open, and return the connection as it was, or drop it when broken."""
-        if os.getpid() != self._process:
+        if self.connection.inherited:
             # Even a reference that is let go would roll back the parent's transaction.
             _inherited.append(self.connection)
             return

@@ -43,8 +43,8 @@ def fresh_context(app: Flask, db: SQLAlchemy) -> Iterator[None]:
     try:
         registry.clear()
         context = app.app_context()
-        context.push()
         try:
+            context.push()
             yield
         finally:
             _pop(context)
@@ -73,10 +73,9 @@ def own_context(app: Flask, db: SQLAlchemy, name: str) -> Iterator[None]:
     if (outer := _inside.get()) is not None and not outer.over:
         raise NestedRun(f"{name!r} inside {outer.name!r}")
     inside = Inside(name)
-    before = _inside.set(inside)
     try:
+        _inside.set(inside)
         with fresh_context(app, db):
             yield
     finally:
         inside.over = True
-        _inside.reset(before)

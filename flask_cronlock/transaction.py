@@ -132,9 +132,8 @@ class GuardedTransaction:
         # 8
         if self.deadline.passed:
             raise JobTimeout
-        status = self.driver.info.transaction_status
-        if status != TransactionStatus.INTRANS:
-            raise TransactionEnded if status == TransactionStatus.IDLE else LockLost
+        if self.driver.info.transaction_status != TransactionStatus.INTRANS:
+            raise LockLost
 
     def prove(self) -> None:
         """Raise unless this is still the transaction that began here, and note its id."""

@@ -61,7 +61,7 @@ class Watch:
     """There was a refusal, though the job may have swallowed it."""
 
     def end(self) -> None:
-        """Bar and tell nothing any more: a copied context, of a thread's for one, lives longer.
+        """Bar and tell nothing any more: a copy of the context, a thread's say, outlives the job.
 
         What is kept beyond the job takes writes again, unless it is in the middle of a transaction.
         """

@@ -14,6 +14,7 @@ from flask_cronlock import runner
 from .support.bodies import Gate
 from .support.databases import Database, Server, fresh_database, temporary
 from .support.pgbouncer import PgBouncer, pgbouncer_before
+from .support.wire import Wire, wire_before
 from .support.worlds import World, world_on
 
 
@@ -65,6 +66,12 @@ def route(request: pytest.FixtureRequest, database: Database) -> str:
         return database.url
     pooler: PgBouncer = request.getfixturevalue("pgbouncer")
     return pooler.url(database)
+
+
+@pytest.fixture
+def wire(database: Database) -> Iterator[Wire]:
+    with wire_before(database) as made:
+        yield made
 
 
 @pytest.fixture

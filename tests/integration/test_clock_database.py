@@ -24,7 +24,7 @@ from ..support.clocks import (
 from ..support.databases import Database, Server, fresh_database, temporary
 from ..support.pgbouncer import pgbouncer_before
 from ..support.processes import wait_until
-from ..support.wire import Wire, wire_before
+from ..support.wire import Wire
 from ..support.worlds import SECRET, World, bare_world, world_on
 
 END_ALL = (
@@ -116,12 +116,6 @@ def test_a_pooler_that_is_restarted_is_found_again(
             more_run(world)
             clocks.stop()
     assert len(clocks.log.of("clock_waits")) == len(clocks.log.of("clock_resumed")) == 1
-
-
-@pytest.fixture
-def wire(database: Database) -> Iterator[Wire]:
-    with wire_before(database) as wire:
-        yield wire
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import timedelta
@@ -18,16 +18,10 @@ from flask_cronlock.transaction import GuardedTransaction
 from ..support.databases import Database
 from ..support.outcomes import error_of
 from ..support.processes import wait_until
-from ..support.wire import Cut, Wire, wire_before
+from ..support.wire import Cut, Wire
 from ..support.worlds import World
 
 COMMIT = b"COMMIT\0"
-
-
-@pytest.fixture
-def wire(database: Database) -> Iterator[Wire]:
-    with wire_before(database) as made:
-        yield made
 
 
 @pytest.fixture

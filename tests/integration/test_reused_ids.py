@@ -5,7 +5,7 @@ A server that crashed, or that took another one's place, gives anew the ids it n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -16,18 +16,12 @@ from flask_cronlock.exceptions import LockLost, OutcomeUnknown
 from ..support.databases import Database
 from ..support.outcomes import LONG, error_of, value_of
 from ..support.processes import wait_until
-from ..support.wire import Cut, Wire, wire_before
+from ..support.wire import Cut, Wire
 from ..support.worlds import World
 
 pytestmark = pytest.mark.shared_database
 
 COMMIT = b"COMMIT\0"
-
-
-@pytest.fixture
-def wire(database: Database) -> Iterator[Wire]:
-    with wire_before(database) as made:
-        yield made
 
 
 @pytest.fixture

@@ -13,14 +13,13 @@ from sqlalchemy import text
 from flask_cronlock import job_started
 from flask_cronlock.exceptions import SplitSession
 
+from ..support.apart import WRITE, in_a_context, on_a_connection
 from ..support.databases import Database, Server, fresh_database
 from ..support.outcomes import LONG, error_of, value_of
 from ..support.splitters import ByWrites
 from ..support.worlds import World, bare_world
 
 pytestmark = pytest.mark.shared_database
-
-WRITE = text("INSERT INTO note VALUES ('of the subscriber')")
 
 
 @pytest.fixture
@@ -33,17 +32,6 @@ def other(postgres: Server) -> Iterator[Database]:
 @pytest.fixture
 def world(make_world: Callable[..., World], other: Database) -> World:
     return make_world(SQLALCHEMY_BINDS={"other": other.url})
-
-
-def in_a_context(world: World) -> None:
-    with world.app.app_context():
-        world.db.session.execute(WRITE)
-        world.db.session.commit()
-
-
-def on_a_connection(world: World) -> None:
-    with world.db.engine.begin() as connection:
-        connection.execute(WRITE)
 
 
 def on_another_bind(world: World) -> None:
@@ -61,7 +49,7 @@ def test_what_it_commits_elsewhere_is_kept_and_the_job_runs(
         value_of(world.run("digest"))
 
     kept = world.notes + [row[0] for row in other.query("SELECT text FROM note")]
-    assert sorted(kept) == ["of the subscriber", "sent"]
+    assert sorted(kept) == ["outside", "sent"]
     said = [record.getMessage() for record in caplog.records if record.levelno > logging.INFO]
     assert not [words for words in said if words.startswith("The job")]
 

@@ -6,23 +6,10 @@ import logging
 from collections.abc import Callable
 
 import pytest
-from sqlalchemy import text
 
+from ..support.apart import in_a_context, on_a_connection
 from ..support.outcomes import value_of
 from ..support.worlds import World
-
-WRITE = text("INSERT INTO note VALUES ('outside')")
-
-
-def in_a_context(world: World) -> None:
-    with world.app.app_context():
-        world.db.session.execute(WRITE)
-        world.db.session.commit()
-
-
-def on_a_connection(world: World) -> None:
-    with world.db.engine.begin() as connection:
-        connection.execute(WRITE)
 
 
 @pytest.fixture

@@ -16,29 +16,18 @@ from sqlalchemy.orm import Session
 
 from flask_cronlock.exceptions import ForeignTransaction, SessionReplaced
 
+from ..support.apart import WRITE, in_a_context, on_a_connection
 from ..support.outcomes import LONG, elsewhere, error_of, value_of
 from ..support.worlds import World
 
 pytestmark = pytest.mark.shared_database
 
 Deed = Callable[[World], Any]
-WRITE = text("INSERT INTO note VALUES ('outside')")
-
-
-def in_a_context(world: World) -> None:
-    with world.app.app_context():
-        world.db.session.execute(WRITE)
-        world.db.session.commit()
 
 
 def in_a_context_and_leave(world: World) -> None:
     with world.app.app_context():
         world.db.session.execute(WRITE)
-
-
-def on_a_connection(world: World) -> None:
-    with world.db.engine.begin() as connection:
-        connection.execute(WRITE)
 
 
 def in_a_session(world: World) -> None:
