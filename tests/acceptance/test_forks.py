@@ -5,7 +5,8 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from sqlalchemy import text
@@ -123,6 +124,35 @@ def test_a_child_of_a_running_job_cannot_touch_its_transaction(
     assert world.notes == ["after the child's end", "before the fork"]
     assert [state for _, _, state in world.runs()] == ["done"]
     assert world.attempts() == []
+
+
+def test_a_child_of_a_job_that_reads_a_stream_does_not_end_it(world: World) -> None:
+    parent = os.getpid()
+    streams: list[Iterator[tuple[int]]] = []
+
+    @world.cron.job("reading", every="1d")
+    def reading() -> int:
+        driver: Any = world.db.session.connection().connection.driver_connection
+        streams.append(iter(driver.cursor().stream("SELECT generate_series(1, 100000)")))
+        next(streams[0])
+        if child := os.fork():
+            assert exit_code(child) == 0
+            return sum(1 for _ in streams[0])
+        raise ValueError("of the child")
+
+    try:
+        outcome = world.run("reading")
+    except BaseException as error:
+        if os.getpid() == parent:
+            raise
+        # Not to its end: psycopg's own generators would read what is the parent's.
+        os._exit(0 if isinstance(error, ValueError) else 1)
+    finally:
+        if os.getpid() != parent:
+            os._exit(2)
+
+    assert isinstance(outcome, Ran), outcome
+    assert outcome.value == 99_999
 
 
 def test_a_child_of_a_running_job_may_use_a_connection_of_its_own(world: World) -> None:

@@ -45,10 +45,9 @@ def test_one_that_is_kept_beyond_the_job(world: World, detached: bool) -> None:
     value_of(world.run("digest"))
     write(kept[0])
     assert world.notes == ["later"]
-    if detached:
-        driver: Any = kept[0].connection.dbapi_connection
-        driver.close()
+    driver: Any = kept[0].connection.dbapi_connection
     kept[0].close()
+    assert driver.closed is detached
 
 
 def test_one_that_is_in_a_transaction_when_the_job_ends_does_so_when_it_is_given_back(

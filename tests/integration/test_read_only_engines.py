@@ -25,8 +25,18 @@ def set_by_a_listener(world: World) -> None:
     event.listen(engine_of(world), "checkout", hold)
 
 
+def set_once(world: World) -> None:
+    def hold(driver: Any, _: object) -> None:
+        driver.read_only = True
+
+    event.listen(engine_of(world), "connect", hold)
+    engine_of(world).dispose()
+
+
 @pytest.mark.parametrize(
-    ("options", "prepare"), [(OPTION, None), ({}, set_by_a_listener)], ids=["option", "listener"]
+    ("options", "prepare"),
+    [(OPTION, None), ({}, set_by_a_listener), ({}, set_once)],
+    ids=["option", "listener", "once"],
 )
 def test_a_run_writes_and_the_apps_own_work_does_not(
     make_world: Callable[..., World],

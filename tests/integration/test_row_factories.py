@@ -31,3 +31,5 @@ def test_what_is_told_of_the_run_is_what_became_of_it(world: World, factory: Any
     assert world.notes == ["sent"] * kept
     assert [state for *_, state in world.runs()] == ["done"] * kept
     assert world.database.advisory_locks() == 0
+    with world.app.app_context():
+        assert world.db.session.execute(world.db.text("SELECT 1")).one() == (1,)

@@ -103,44 +103,6 @@ def test_a_subscriber_that_raises_is_logged_and_stops_nobody(
     assert record.exc_info is not None
 
 
-@pytest.mark.parametrize(
-    ("action", "told"),
-    [("job_succeeded", "ran"), ("job_skipped", "skipped"), ("job_failed", "failed")],
-)
-def test_a_log_that_raises_when_a_run_is_over_changes_no_outcome(
-    world: World,
-    caplog: pytest.LogCaptureFixture,
-    capsys: pytest.CaptureFixture[str],
-    action: str,
-    told: str,
-) -> None:
-    caplog.set_level(logging.INFO, "flask_cronlock")
-
-    def jam(record: logging.LogRecord) -> bool:
-        if record.__dict__.get("action") == action:
-            raise ValueError("of the filter's")
-        return True
-
-    world.cron.job("digest", every=LONG)(lambda: world.note("sent"))
-    world.cron.job("bad", every=LONG)(lambda: 1 / 0)
-    if told == "skipped":
-        value_of(world.run("digest"))
-    heard: list[str] = []
-    signal = {"ran": job_succeeded, "skipped": job_skipped, "failed": job_failed}[told]
-    logger = logging.getLogger("flask_cronlock")
-    logger.addFilter(jam)
-    try:
-        with signal.connected_to(lambda *_, **__: heard.append(told), world.app):
-            response = world.post("bad" if told == "failed" else "digest")
-    finally:
-        logger.removeFilter(jam)
-
-    assert response.json["outcome"] == told
-    assert world.notes == ["sent"] * (told != "failed")
-    assert heard == [told]
-    assert "of the filter's" in capsys.readouterr().err
-
-
 def write(world: World) -> None:
     world.note("of the subscriber's")
 

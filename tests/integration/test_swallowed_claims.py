@@ -6,6 +6,8 @@ import pytest
 
 from flask_cronlock.exceptions import ConfigError
 
+from ..support.databases import Database
+from ..support.history import EVERY, put
 from ..support.outcomes import LONG, value_of
 from ..support.worlds import World
 
@@ -25,6 +27,19 @@ def swallow(world: World) -> None:
 def test_a_trigger_that_swallows_claims_is_named(world: World, force: bool) -> None:
     with pytest.raises(ConfigError, match="trigger on cronlock_run"):
         world.run("digest", force=force)
+    assert world.marks == 0
+
+
+def test_it_is_named_also_where_the_slot_was_missed_under_another_name(
+    world: World, database: Database
+) -> None:
+    world.cron.job("mail", every=EVERY, previous_names=["post"])(world.mark)
+    world.probe.execute("ALTER TABLE cronlock_run DISABLE TRIGGER swallow")
+    put(database, [0], "missed", job="mail")
+    world.probe.execute("ALTER TABLE cronlock_run ENABLE TRIGGER swallow")
+
+    with pytest.raises(ConfigError, match="trigger on cronlock_run"):
+        world.run("mail")
     assert world.marks == 0
 
 

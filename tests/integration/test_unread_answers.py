@@ -37,7 +37,13 @@ def pipeline(driver: Driver) -> Any:
     return pipe
 
 
-LEFT_OPEN = pytest.mark.parametrize("leave_open", [stream, copy, pipeline])
+def idle_pipeline(driver: Driver) -> Any:
+    pipe = driver.pipeline()
+    pipe.__enter__()
+    return pipe
+
+
+LEFT_OPEN = pytest.mark.parametrize("leave_open", [stream, copy, pipeline, idle_pipeline])
 
 
 def add_job(world: World, leave_open: Callable[[Driver], Any], *errors: Exception) -> None:
@@ -81,19 +87,3 @@ def test_a_job_that_raises_fails_with_what_it_raised(world: World, leave_open: A
 
     assert isinstance(error_of(world.run("digest")), ValueError)
     assert_open_and_free(world)
-
-
-def test_a_row_factory_that_the_job_set_ends_with_the_run_and_its_commit_is_not_reached(
-    world: World,
-) -> None:
-    @world.cron.job("digest", every="1d")
-    def digest() -> None:
-        world.note("x")
-        driver = world.db.session.connection().connection.driver_connection
-        driver.row_factory = psycopg.rows.dict_row
-
-    assert isinstance(error_of(world.run("digest")), TypeError)
-    assert world.notes == world.runs() == []
-    assert len(world.attempts()) == 1
-    with world.app.app_context():
-        assert world.db.session.execute(world.db.text("SELECT 1")).one() == (1,)

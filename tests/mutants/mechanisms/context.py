@@ -51,4 +51,15 @@ MECHANISMS = [
         test_file=NESTED,
         test="test_work_in_a_copy_of_a_runs_context_is_inside_it_until_it_ends",
     ),
+    Mechanism(
+        name="callers-session-comes-back",
+        keeps="The caller has its session again, also where no context could be begun.",
+        invariant=Invariant.NOTHING_LEFT,
+        step=1,
+        file="contexts.py",
+        source="        if callers is not None:\n            registry.set(callers)",
+        instead="        pass",
+        test_file="integration/test_teardown.py",
+        test="test_a_receiver_that_raises_as_the_runs_context_begins_leaves_the_caller_its_own",
+    ),
 ]
