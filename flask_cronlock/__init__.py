@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from .exceptions import CronLockError
+from .exceptions import CronLockError, NotDone
 from .extension import CronLock
+from .queue.item import Item
 from .results import Failed, Outcome, Ran, Reason, Skipped
 from .run import Run
 from .signals import job_failed, job_skipped, job_started, job_succeeded
@@ -12,6 +13,8 @@ __all__ = [
     "CronLock",
     "CronLockError",
     "Failed",
+    "Item",
+    "NotDone",
     "Outcome",
     "Ran",
     "Reason",

@@ -32,6 +32,8 @@ DEFAULTS: dict[str, Any] = {
     "INSTANCE": None,
     "ENABLED": True,
     "SLOT_HEADER": None,
+    "WORKER_URL": None,
+    "QUEUE_HISTORY": "30d",
 }
 HEADER_NAME = re.compile(r"[A-Za-z0-9]+(-[A-Za-z0-9]+)*")
 TAKEN_HEADERS = re.compile(
@@ -42,6 +44,7 @@ TAKEN_HEADERS = re.compile(
     r"x-request-id"
 )
 """What a request's headers carry already, and so none of them a slot."""
+POSTGRES_URL = re.compile(r"postgres(ql)?(\+psycopg)?://\S+$")
 SHORTEST_SECRET = 16
 PLACEHOLDERS = {"none", "null", "undefined", "changeme"}
 NEW_SECRET = "python3 -c 'import secrets; print(secrets.token_urlsafe(32))'"
@@ -62,6 +65,8 @@ class Config:
     instance: str
     enabled: bool
     slot_header: str | None
+    worker_url: str | None = field(repr=False)
+    queue_history: timedelta
 
     @staticmethod
     def checked_names(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -104,6 +109,8 @@ class Config:
             instance=find_instance(given["INSTANCE"], environ),
             enabled=_enabled(given["ENABLED"]),
             slot_header=_slot_header(given["SLOT_HEADER"]),
+            worker_url=_worker_url(given["WORKER_URL"] or environ.get("CRONLOCK_WORKER_URL")),
+            queue_history=_converted("QUEUE_HISTORY", _history, given["QUEUE_HISTORY"]),
         )
 
 
@@ -210,3 +217,19 @@ def _slot_header(given: object) -> str | None:
     if TAKEN_HEADERS.fullmatch(given.lower()):
         raise ConfigError(f"CRONLOCK_SLOT_HEADER: {given} carries something else; name another")
     return given
+
+
+def _worker_url(given: object) -> str | None:
+    if not given:
+        return None
+    if not isinstance(given, str) or not POSTGRES_URL.match(given):
+        # Not repeated: it may hold a password.
+        raise ConfigError(
+            "CRONLOCK_WORKER_URL must be the database's own address, not the pooler's, such as "
+            "postgresql://user:password@host/database"
+        )
+    return given
+
+
+def _history(given: Any) -> timedelta:
+    return parse_duration(given, "duration")

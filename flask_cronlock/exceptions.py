@@ -2,7 +2,8 @@
 
     CronLockError
     ├── ConfigError               a configuration value cannot be used
-    ├── RegistrationError         a job cannot be registered
+    │   └── QueueMissing          the extra that it needs is not installed
+    ├── RegistrationError         a job or task cannot be registered
     │   ├── ScheduleError         its schedule or zone is wrong
     │   └── DurationError         one of its durations is wrong
     ├── RefusedRun                the run was not begun, and nothing was touched
@@ -11,6 +12,10 @@
     │   ├── DirtySession
     │   ├── SlotError
     │   └── LockNameError
+    ├── DeferError                nothing was deferred
+    │   ├── UnknownTask
+    │   ├── ArgumentError
+    │   └── TransactionAborted
     ├── Unavailable               no run is possible now; try again later
     │   ├── DatabaseUnreachable
     │   ├── NoFreeConnection
@@ -36,12 +41,18 @@
         ├── BrokenSlot
         └── OutcomeUnknown
 
-Each class's docstring is its message; text given to it is added after a colon.
+Each class's docstring is its message; text given to it is added after a colon. ``NotDone`` stands
+apart: it is for tasks to raise.
 """
 
 from __future__ import annotations
 
 import inspect
+
+
+class NotDone(Exception):
+    """Raised by a task that knows that nothing was done outside, as when a connection was refused:
+    the item can be tried again, whatever its delivery is."""
 
 
 class CronLockError(Exception):
@@ -54,6 +65,10 @@ class CronLockError(Exception):
 
 class ConfigError(CronLockError):
     """Correct the configuration of Flask-CronLock."""
+
+
+class QueueMissing(ConfigError):
+    """Tasks need the queue's package: pip install 'Flask-CronLock[queue]'."""
 
 
 class RegistrationError(CronLockError):
@@ -93,6 +108,26 @@ class SlotError(RefusedRun):
 class LockNameError(RefusedRun):
     """Name a lock by lower-case letters, digits, "-" and "_" (at most 63), or by a tuple that
     starts with such a name and goes on with str, int or UUID parts."""
+
+
+class DeferError(CronLockError):
+    """Nothing was deferred."""
+
+
+class UnknownTask(DeferError):
+    """No task is registered under this name: decorate the function with @cron.task, in a module
+    that is imported by the web processes and the workers."""
+
+
+class ArgumentError(DeferError):
+    """A task's arguments are kept as JSON: give text, numbers, true, false, null, lists, and dicts
+    with text keys; a datetime by isoformat(), a model by its id."""
+
+
+class TransactionAborted(DeferError):
+    """An SQL error that was swallowed has aborted the transaction, so its COMMIT would keep nothing
+    of it, and say nothing: let SQL errors end the request, or keep each inside
+    db.session.begin_nested()."""
 
 
 class Unavailable(CronLockError):

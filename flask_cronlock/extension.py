@@ -20,6 +20,9 @@ from .exceptions import ConfigError
 from .exclusive import work_exclusively
 from .ledger import Ledger
 from .locks import LockName, lock_text
+from .queue.deferring import Deferring
+from .queue.records import Records
+from .queue.tasks import Tasks
 from .registration import checked_timeout, make_job, refuse_deferred
 from .registry import Registry
 from .results import Outcome, Ran, Skipped
@@ -33,7 +36,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class CronLock:
+class CronLock(Deferring):
     """Run scheduled jobs exactly once per slot, in any number of instances of an app.
 
     :param db: the app's Flask-SQLAlchemy object; our tables join its metadata, and a run takes one
@@ -49,6 +52,8 @@ class CronLock:
         self.db = db
         self.jobs = Registry()
         self.ledger = Ledger(db.metadata)
+        self.tasks = Tasks()
+        self.records = Records(db.metadata)
         self._settings = Config.checked_names(settings)
         if app is not None:
             self.init_app(app)
@@ -71,7 +76,8 @@ class CronLock:
             raise ConfigError("set SQLALCHEMY_DATABASE_URI: runs take a connection of that engine")
         mind_engine(engine)
         watch_transactions(engine)
-        add_state(app, AppState(self.db, self.jobs, self.ledger, config))
+        state = AppState(self.db, self.jobs, self.ledger, config, self.tasks, self.records)
+        add_state(app, state)
         app.extensions["cronlock"] = self
         register_views(app, config)
         if app.cli.commands.get("cron", cron_commands) is not cron_commands:

@@ -73,7 +73,12 @@ class Job:
 
     def is_registered_again_as(self, other: Job) -> bool:
         """Tell a module that was imported twice from two jobs that want one name."""
-        return _place(self.function) == _place(other.function)
+        return same_place(self.function, other.function)
+
+
+def same_place(function: Any, other: Any) -> bool:
+    """Tell whether two functions were written at one place, and wrap the same."""
+    return _place(function) == _place(other)
 
 
 def _place(function: Any, depth: int = 3) -> object:

@@ -34,7 +34,7 @@ def make_job(
     previous_names: Sequence[str] = (),
 ) -> Job:
     """Return the job, or raise :exc:`RegistrationError` naming it and the cure."""
-    name = _checked_name(name, function)
+    name = checked_name(name, function)
     try:
         refuse_deferred(function)
         if schedule is None and every is None:
@@ -122,14 +122,15 @@ def _checked_previous(name: str, previous: Sequence[str]) -> tuple[str, ...]:
     return names
 
 
-def _checked_name(name: str | None, function: Callable[..., Any]) -> str:
+def checked_name(name: str | None, function: Callable[..., Any], kind: str = "job") -> str:
+    """Return *name*, by default the function's with dashes, as the name of a *kind* of ours."""
     if name is None:
         own = getattr(function, "__name__", "")
         name = own.strip("_").lower().replace("_", "-") if isinstance(own, str) else own
     if not isinstance(name, str) or not JOB_NAME.fullmatch(name):
         raise RegistrationError(
-            f'{shown(name)} is no job name: use lower-case letters, digits, "-" and "_", at most '
-            "63, the first a letter or digit"
+            f'{shown(name)} is no {kind} name: use lower-case letters, digits, "-" and "_", at '
+            "most 63, the first a letter or digit"
         )
     return name
 

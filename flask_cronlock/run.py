@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import MutableMapping
+from collections.abc import Iterable, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid4
 
 from sqlalchemy.orm import Session
 
 from .limits import Deadline
+
+if TYPE_CHECKING:
+    from .queue.fanout import Source
+    from .queue.handoff import Handoff
 
 
 class RunLog(logging.LoggerAdapter[logging.Logger]):
@@ -33,7 +37,7 @@ class Run:
     """All that the job was ever called, oldest first; the lock is taken under each."""
     namespace: str
     trigger: str
-    """Who asked: ``http``, ``cli``, ``clock`` or ``manual``."""
+    """Who asked: ``http``, ``cli``, ``clock``, ``queue`` or ``manual``."""
     forced: bool
     instance: str
     app: str
@@ -49,10 +53,11 @@ class Run:
     id: UUID = field(default_factory=uuid4)
     _session: Session | None = field(default=None, repr=False)
     _deadline: Deadline | None = field(default=None, repr=False)
+    _handoff: Handoff | None = field(default=None, repr=False)
 
-    def begin(self, session: Session, deadline: Deadline) -> None:
-        """Take up the session and the deadline that the job is to work with."""
-        self._session, self._deadline = session, deadline
+    def begin(self, session: Session, deadline: Deadline, handoff: Handoff | None = None) -> None:
+        """Take up the session, the deadline and the queue that the job is to work with."""
+        self._session, self._deadline, self._handoff = session, deadline, handoff
 
     @property
     def identity(self) -> str:
@@ -75,6 +80,41 @@ class Run:
         if self._session is None:
             raise RuntimeError("run.session is there only while the job runs.")
         return self._session
+
+    def defer(self, task: object, /, **arguments: Any) -> None:
+        """Have a worker call *task*, if this run commits.
+
+        :param task: a function under ``@cron.task``, or its name.
+        :raises DeferError: when nothing was deferred; the message names the cure.
+        """
+        self._queue.defer(task, arguments)
+
+    def defer_many(self, task: object, items: Iterable[Mapping[str, Any]], batch: int = 1) -> int:
+        """Have workers call *task* with each of *items*, if this run commits; return how many.
+
+        :param items: the arguments of each call; memory does not grow with their number.
+        :param batch: how many of them make one row of the queue, and so are worked off in turn.
+        :raises DeferError: when one cannot be deferred; let it end the job.
+        """
+        return self._queue.defer_many(task, items, batch)
+
+    def defer_from(self, task: object, statement: Source, batch: int = 1) -> int:
+        """Have workers call *task* for each row of *statement*; return how many there are.
+
+        It is one statement, made and kept by the server: an ``update(User)…returning(…)`` marks
+        users and defers a call for each.
+
+        :param statement: its columns are named after the task's arguments.
+        :param batch: how many calls make one row of the queue.
+        :raises DeferError: when nothing was deferred.
+        """
+        return self._queue.defer_from(task, statement, batch)
+
+    @property
+    def _queue(self) -> Handoff:
+        if self._handoff is None:
+            raise RuntimeError("run.defer() is there only while the job runs.")
+        return self._handoff
 
     @property
     def remaining(self) -> timedelta:

@@ -17,6 +17,7 @@ from .contexts import fresh_context, own_context
 from .jobs import Job
 from .locks import lock_texts
 from .planning import Plan
+from .queue.handoff import handoff_of
 from .refusal import refused
 from .reports import Reports
 from .results import Failed, Outcome, Ran, Reason, Skipped
@@ -73,7 +74,7 @@ def _attempt(state: AppState, plan: Plan, reports: Reports) -> Outcome:
             tx.guard()
             reports.started(tx, run)
             with joined_session(state.db, tx.connection) as session:
-                run.begin(session, tx.deadline)
+                run.begin(session, tx.deadline, handoff_of(run, state, session))
                 value = plan.job.call(run)
                 told = value_text(value, state.config.secrets)
             # 8

@@ -7,10 +7,13 @@ from weakref import WeakKeyDictionary
 
 from flask import Flask, current_app
 from flask_sqlalchemy import SQLAlchemy
+from sqlalchemy import Table
 
 from .config import Config
 from .exceptions import ConfigError
 from .ledger import Ledger
+from .queue.records import Records
+from .queue.tasks import Tasks
 from .registry import Registry
 
 
@@ -22,6 +25,13 @@ class AppState:
     jobs: Registry
     ledger: Ledger
     config: Config
+    tasks: Tasks
+    records: Records
+
+    @property
+    def tables(self) -> list[Table]:
+        """All of ours in the app's metadata."""
+        return [*self.ledger.tables, self.records.table]
 
 
 _states: WeakKeyDictionary[Flask, AppState] = WeakKeyDictionary()

@@ -9,11 +9,13 @@ from sqlalchemy import (
     Column,
     DateTime,
     Index,
+    Integer,
     MetaData,
     Table,
     Text,
     UniqueConstraint,
     Uuid,
+    text,
 )
 
 Stamp = DateTime(timezone=True)
@@ -71,6 +73,27 @@ def make_tables(metadata: MetaData) -> tuple[Table, Table, Table]:
         Column("paused_by", Text),
     )
     return run, attempt, job
+
+
+def make_item_table(metadata: MetaData) -> Table:
+    """Return the table of items: each task's call with a key of its own, and what became of it."""
+    return _table(
+        metadata,
+        "cronlock_item",
+        Column("key", Text, primary_key=True),
+        Column("namespace", Text, nullable=False),
+        Column("task", Text, nullable=False),
+        Column("state", Text, nullable=False),
+        Column("attempts", Integer, nullable=False),
+        Column("in_doubt", Boolean, nullable=False),
+        Column("args", Text),
+        Column("error", Text),
+        Column("instance", Text, nullable=False),
+        Column("started_at", Stamp, nullable=False),
+        Column("finished_at", Stamp),
+        # Of millions only the few that an operator asks for.
+        Index("cronlock_item_open", "namespace", "state", postgresql_where=text("state <> 'done'")),
+    )
 
 
 def _table(metadata: MetaData, name: str, *parts: Any) -> Table:

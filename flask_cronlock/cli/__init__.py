@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import clock, holders, listing, running, setup
+from . import clock, holders, listing, running, setup, worker
 from .group import cron_commands
 
-__all__ = ["clock", "cron_commands", "holders", "listing", "running", "setup"]
+__all__ = ["clock", "cron_commands", "holders", "listing", "running", "setup", "worker"]

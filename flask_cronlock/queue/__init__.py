@@ -1,0 +1,1 @@
+"""Slow work, handed to Procrastinate in the run's own transaction, and worked off elsewhere."""

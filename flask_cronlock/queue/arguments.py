@@ -1,0 +1,44 @@
+"""A task's arguments, as JSON that gives back what was given."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from ..exceptions import ArgumentError, DeferError
+from ..texts import shown
+from .task import Task
+
+
+def checked(task: Task, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return *arguments* if *task* can be called with them, from JSON.
+
+    :raises DeferError: naming the argument and the cure.
+    """
+    try:
+        task.signature.bind(**arguments)
+    except TypeError as error:
+        raise DeferError(f"task {task.name!r}: {error}") from None
+    if not _survives(arguments):
+        name = next((name for name in arguments if not _survives(arguments[name])), "")
+        raise ArgumentError(f"task {task.name!r}, {name}={shown(arguments.get(name))}")
+    return arguments
+
+
+def _survives(value: Any) -> bool:
+    """Tell whether JSON, and PostgreSQL's of it, gives *value* back as it is.
+
+    Not so a tuple, which comes back as a list, a key that is no text, or what is no value at all.
+    """
+    try:
+        text = json.dumps(value, allow_nan=False)
+        return bool(json.loads(text) == value) and "\\u0000" not in text and _is_text(value)
+    except (TypeError, ValueError, RecursionError):
+        return False
+
+
+def _is_text(value: Any) -> bool:
+    """Tell whether all text in *value* can be stored: half a surrogate pair cannot."""
+    json.dumps(value, ensure_ascii=False).encode()
+    return True

@@ -1,0 +1,52 @@
+"""Whether what a session defers is kept with its transaction, or not at all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from psycopg.pq import TransactionStatus
+from sqlalchemy import Connection, Engine, event
+from sqlalchemy.orm import Session
+
+from ..exceptions import DeferError, TransactionAborted
+
+_DEFERRED = "cronlock_deferred"
+
+
+def sure_connection(session: Session, engine: Engine) -> Connection:
+    """Return the connection of *session*'s transaction, in which queue rows are to be written.
+
+    :raises DeferError: when it is not one of *engine*, or in no transaction at all.
+    """
+    connection = session.connection()
+    if connection.engine.pool is not engine.pool:
+        raise DeferError(
+            "the session's own engine is not the app's default one, whose database the workers "
+            "look into: defer on a session that is bound to db.engine"
+        )
+    if _driver_of(connection).autocommit:
+        raise DeferError(
+            "the session is in AUTOCOMMIT, so what is deferred would stay although the rest is "
+            "rolled back: take isolation_level out of it"
+        )
+    _mind_commit(session, connection)
+    return connection
+
+
+def _mind_commit(session: Session, connection: Connection) -> None:
+    """Have *session* refuse a commit that the server would answer with ROLLBACK and no error."""
+    if _DEFERRED not in session.info:
+        event.listen(session, "before_commit", _refuse_aborted)
+    session.info[_DEFERRED] = connection
+
+
+def _refuse_aborted(session: Session) -> None:
+    connection: Connection = session.info[_DEFERRED]
+    if connection.closed or connection.invalidated:
+        return
+    if _driver_of(connection).info.transaction_status == TransactionStatus.INERROR:
+        raise TransactionAborted
+
+
+def _driver_of(connection: Connection) -> Any:
+    return connection.connection.driver_connection

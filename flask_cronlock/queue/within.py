@@ -1,0 +1,86 @@
+"""Items whose effect is in the database: each is recorded in the transaction of what it does."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+
+from sqlalchemy.exc import DBAPIError
+
+from ..contexts import own_context
+from ..exceptions import OutcomeUnknown
+from ..session import joined_session
+from ..sqlerrors import waited_for_row
+from ..transaction import GuardedTransaction
+from .desk import LIMIT_WAIT, Desk
+from .item import Item
+from .records import Record, State
+
+logger = logging.getLogger("flask_cronlock")
+
+BUSY = Record(State.STARTED, 0, False)
+"""Another worker has it in hand, or what became of it is not known yet."""
+
+
+def do_together(desk: Desk, items: Sequence[Item], stopping: Callable[[], bool]) -> list[Item]:
+    """Do *items* in one transaction, while half of its time lasts; return those that were not.
+
+    What is raised has undone all of them.
+    """
+    with own_context(desk.app, desk.state.db, desk.task.name), desk.transaction() as tx:
+        mine = desk.records.claim_all(tx, items)
+        ours = [item for item in items if item.key in mine]
+        tx.execute(LIMIT_WAIT, {"lock_timeout": tx.lock_timeout})
+        tx.guard()
+        called = 0
+        with joined_session(desk.state.db, tx.connection) as session:
+            for item in ours:
+                if called and (stopping() or tx.deadline.remaining < desk.timeout / 2):
+                    break
+                item.call(session, tx.deadline)
+                called += 1
+                # Each in a savepoint of its own: a later one's rollback() is its own business.
+                session.commit()
+                session.expunge_all()
+        done, left = ours[:called], ours[called:]
+        if left:
+            desk.records.give_back(tx, left)
+        if done:
+            _commit(desk, tx, done[0])
+    known = {item.key for item in done}
+    return [item for item in items if item.key not in known]
+
+
+def do_alone(desk: Desk, item: Item, counted: bool) -> Record | None:
+    """Do one item in a transaction of its own; ``None`` if it has ended already."""
+    with own_context(desk.app, desk.state.db, desk.task.name), desk.transaction() as tx:
+        try:
+            record = desk.records.claim(tx, item, counted)
+        except DBAPIError as error:
+            if not waited_for_row(error):
+                raise
+            return BUSY
+        if record is None:
+            return None
+        tx.execute(LIMIT_WAIT, {"lock_timeout": tx.lock_timeout})
+        tx.guard()
+        try:
+            with joined_session(desk.state.db, tx.connection) as session:
+                item.call(session, tx.deadline, record.attempts)
+            _commit(desk, tx, item)
+            return record
+        except (Exception, SystemExit) as error:
+            failure = tx.explain(error)
+    if isinstance(failure, OutcomeUnknown):
+        return BUSY
+    return desk.fail(item, record, failure)
+
+
+def _commit(desk: Desk, tx: GuardedTransaction, item: Item) -> None:
+    def is_kept(other: GuardedTransaction) -> bool:
+        found = desk.records.look(other, [item.key]).get(item.key)
+        return found is not None and found.state is State.DONE
+
+    tx.check()
+    tx.prove()
+    tx.commit(is_kept)
