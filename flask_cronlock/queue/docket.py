@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Text, cast, func, literal, select, update
+from sqlalchemy import ColumnElement, Table, case, cast, func, literal, select, update
 from sqlalchemy.dialects.postgresql import JSONB
 
 from ..exceptions import DeferError
@@ -16,9 +16,11 @@ from ..texts import shown
 from ..transaction import GuardedTransaction
 from .fanout import QueueRow
 from .records import State
+from .task import DEFAULT_QUEUE
 from .tasks import queue_name
 
 GIVEN_UP = (State.DOUBT, State.FAILED)
+LIST = "`flask cron items` lists the keys"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,7 @@ class Docket:
 
     def list(self, states: Collection[State], limit: int) -> Sequence[Entry]:
         """Return the newest items in *states*."""
-        row = self.state.records.table.c
+        row = self._rows.c
         since = func.coalesce(row.finished_at, row.started_at)
         about = select(row.key, row.task, row.state, row.attempts, since.label("since"), row.error)
         # The first condition is the index's own.
@@ -58,15 +60,35 @@ class Docket:
 
         :raises DeferError: when there is none, or it is not given up.
         """
-        table = self.state.records.table
+        this = self._rows.c.key == key
+        if not self._retry(this, GIVEN_UP):
+            raise DeferError(f"{shown(key)} is neither in doubt nor failed: {LIST}")
+
+    def retry_all(self, states: Collection[State], task: str | None = None) -> int:
+        """Do as :meth:`retry` for all in *states*, or those of one *task*; return how many."""
+        row = self._rows.c
+        these = row.task == self.state.tasks.get(task).name if task else row.task == row.task
+        return self._retry(these, [state for state in states if state in GIVEN_UP])
+
+    def _retry(self, these: ColumnElement[bool], states: Collection[State]) -> int:
+        """Defer what is given up, each item in a row of its own, in one statement."""
+        row = self._rows.c
         again = {"state": State.WAITING, "attempts": 0, "in_doubt": False}
-        returned = [table.c.task, table.c.args]
-        row = self._change(key, GIVEN_UP, again, returned, "is neither in doubt nor failed")
-        queue = queue_name(self.state.config.namespace, self.state.tasks.get(row.task).queue)
-        arguments = cast(literal(row.args, Text), JSONB)
-        queue_row = func.row(literal(queue), literal(row.task), 0, None, None, arguments, None)
-        rows = func.array_agg(cast(queue_row, QueueRow))
-        self.tx.execute(select(func.procrastinate_defer_jobs_v1(rows)))
+        given_up = update(self._rows).where(these, row.state.in_(states), self._is_ours)
+        items = given_up.values(again).returning(row.task, row.args).cte("cronlock_again")
+        arguments = cast(items.c.args, JSONB)
+        queue_row = func.row(
+            self._queue_of(items.c.task), items.c.task, 0, None, None, arguments, None
+        )
+        rows = func.procrastinate_defer_jobs_v1(func.array_agg(cast(queue_row, QueueRow)))
+        return self.tx.execute(select(func.cardinality(rows)).select_from(items)).scalar() or 0
+
+    def _queue_of(self, task: ColumnElement[str]) -> ColumnElement[str]:
+        """Return the queue of each task that there is now; one that is gone has the default one."""
+        namespace = self.state.config.namespace
+        queues = {known.name: queue_name(namespace, known.queue) for known in self.state.tasks}
+        otherwise = queue_name(namespace, DEFAULT_QUEUE)
+        return case(queues, value=task, else_=otherwise) if queues else literal(otherwise)
 
     def settle(self, key: str) -> None:
         """Take it from somebody who knows that an item was done, or that it need not be.
@@ -75,25 +97,15 @@ class Docket:
         """
         open_states = [state for state in State if state is not State.DONE]
         settled = {"state": State.DONE, "in_doubt": False, "args": None}
-        self._change(
-            key, open_states, settled, [self.state.records.table.c.key], "is done, or none"
-        )
+        row = self._rows.c
+        this = update(self._rows).where(row.key == key, row.state.in_(open_states), self._is_ours)
+        if not self.tx.execute(this.values(settled)).rowcount:
+            raise DeferError(f"{shown(key)} is done, or no item: {LIST}")
 
-    def _change(
-        self,
-        key: str,
-        states: Collection[State],
-        values: dict[str, Any],
-        returned: Sequence[Any],
-        otherwise: str,
-    ) -> Any:
-        table = self.state.records.table
-        this = update(table).where(table.c.key == key, table.c.state.in_(states), self._is_ours)
-        row = self.tx.execute(this.values(values).returning(*returned)).one_or_none()
-        if row is None:
-            raise DeferError(f"{shown(key)} {otherwise}: `flask cron items` lists the keys")
-        return row
+    @property
+    def _rows(self) -> Table:
+        return self.state.records.table
 
     @property
     def _is_ours(self) -> ColumnElement[bool]:
-        return self.state.records.table.c.namespace == self.state.config.namespace
+        return self._rows.c.namespace == self.state.config.namespace

@@ -29,7 +29,9 @@ def sure_connection(session: Session, engine: Engine) -> Connection:
             "the session is in AUTOCOMMIT, so what is deferred would stay although the rest is "
             "rolled back: take isolation_level out of it"
         )
-    _mind_commit(session, connection)
+    if "cronlock" not in session.info:
+        # A run looks after its own commit.
+        _mind_commit(session, connection)
     return connection
 
 
