@@ -1,8 +1,10 @@
-"""Whether the extra ``queue`` is installed."""
+"""Whether the extra ``queue`` is installed, and who is to know of it."""
 
 from __future__ import annotations
 
+import sys
 from functools import cache
+from importlib import import_module
 from importlib.util import find_spec
 
 from ..exceptions import QueueMissing
@@ -21,3 +23,12 @@ def require_queue() -> None:
     """
     if not queue_is_installed():
         raise QueueMissing
+
+
+def teach_alembic() -> None:
+    """Let autogenerate bring Procrastinate's tables in, and never drop them.
+
+    Only where the app has imported Alembic, as Flask-Migrate does: it takes its time.
+    """
+    if "alembic" in sys.modules:
+        import_module(f"{__package__}.migrations")
