@@ -49,13 +49,27 @@ def pgbouncer(postgres: Server) -> Iterator[PgBouncer]:
         yield pooler
 
 
+@pytest.fixture(scope="session")
+def template(postgres: Server) -> Iterator[str]:
+    """A database with all tables: a copy of it is sooner there than its tables are made anew."""
+    with fresh_database(postgres) as made:
+        with world_on(made):
+            pass
+        yield made.name
+
+
 @pytest.fixture
 def database(request: pytest.FixtureRequest, postgres: Server) -> Iterator[Database]:
-    """A fresh database, or the module's one, emptied, where it is marked as shared."""
+    """A fresh database, or the module's one, emptied, where it is marked as shared.
+
+    It is bare, unless a world is to be on it.
+    """
     if request.node.get_closest_marker("shared_database"):
         yield request.getfixturevalue("module_database").emptied()
         return
-    with fresh_database(postgres) as made:
+    has_world = {"world", "make_world"} & set(request.fixturenames)
+    like = {"like": request.getfixturevalue("template")} if has_world else {}
+    with fresh_database(postgres, **like) as made:
         yield made
 
 

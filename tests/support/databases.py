@@ -65,10 +65,12 @@ class Database:
 
 
 @contextmanager
-def fresh_database(server: Server) -> Iterator[Database]:
+def fresh_database(server: Server, like: str = "template1") -> Iterator[Database]:
+    """Make a database *like* another one, and drop it in the end."""
     name = f"test_{uuid4().hex[:12]}"
+    create = sql.SQL("CREATE DATABASE {} TEMPLATE {}")
     with psycopg.connect(server.conninfo("postgres"), autocommit=True) as admin:
-        admin.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+        admin.execute(create.format(sql.Identifier(name), sql.Identifier(like)))
     try:
         yield Database(server, name)
     finally:
