@@ -26,7 +26,9 @@ from .exceptions import (
     Unavailable,
     UnknownJob,
 )
+from .queue.requests import ENDED, Queued, Request
 from .results import Failed, Outcome, Ran, Reason, Skipped
+from .run import Run
 from .texts import value_text
 
 RETRY_AFTER = "30"
@@ -51,6 +53,7 @@ ERRORS: list[tuple[type[BaseException], int, str]] = [
     (RightsMissing, HTTPStatus.SERVICE_UNAVAILABLE, "Rights missing"),
     (NoFreeConnection, HTTPStatus.SERVICE_UNAVAILABLE, "No connection free"),
     (Unavailable, HTTPStatus.SERVICE_UNAVAILABLE, "Database unavailable"),
+    (OutcomeUnknown, HTTPStatus.INTERNAL_SERVER_ERROR, "Outcome unknown"),
     (CronLockError, HTTPStatus.INTERNAL_SERVER_ERROR, "Misconfigured"),
     (BaseException, HTTPStatus.INTERNAL_SERVER_ERROR, "Internal error"),
 ]
@@ -97,6 +100,33 @@ def body_of(outcome: Outcome, secrets: Iterable[bytes] = ()) -> dict[str, Any]:
         run=str(outcome.run_id) if outcome.run_id else None,
         instance=outcome.instance or None,
     )
+
+
+def of_queued(queued: Queued, location: str) -> Answer:
+    """Return the answer for a run that a worker was asked for; its state is at *location*."""
+    body = {
+        "job": queued.job,
+        "outcome": "queued",
+        "slot": _stamp(queued.slot),
+        "request": str(queued.request),
+    }
+    known = _known(next_slot=_stamp(queued.next_slot), instance=queued.instance or None)
+    return Answer(HTTPStatus.ACCEPTED, body | known, {"Location": location})
+
+
+def of_request(request: Request, queue_state: str | None) -> Answer:
+    """Return the answer for what became of *request*, whose row in the queue has a state."""
+    about: dict[str, Any] = {"request": str(request.id), "state": "ended", "runs": request.runs}
+    if request.state != ENDED:
+        about["state"] = {"todo": "queued", "doing": "running"}.get(queue_state or "", "lost")
+    if about["state"] == "lost":
+        about["hint"] = "Its row is gone from the queue: POST to the job again"
+    return Answer(HTTPStatus.OK, request.about | about)
+
+
+def about_request(run: Run) -> dict[str, Any]:
+    """Return what a request tells until it has ended."""
+    return {"job": run.job, "slot": _stamp(run.slot)} | _known(next_slot=_stamp(run.next_slot))
 
 
 def of_error(error: Exception, about: Mapping[str, str]) -> Answer:

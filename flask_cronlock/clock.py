@@ -15,7 +15,9 @@ from typing import Any
 
 from flask import Flask
 
-from .lookout import Firing, Lookout
+from .lookout import Fired, Firing, Lookout
+from .queue.handover import hand_over
+from .queue.requests import Queued
 from .results import Outcome
 from .runner import run_job
 from .state import AppState
@@ -44,7 +46,7 @@ class Clock:
         with app.app_context():
             self._count = count_workers(state.db.engine.pool, workers)
             self._lookout = Lookout(state.db.engine, state)
-        self._inbox: SimpleQueue[tuple[Firing, Outcome | BaseException] | None] = SimpleQueue()
+        self._inbox: SimpleQueue[tuple[Firing, Fired] | None] = SimpleQueue()
         self._failures = 0
         self._waiting: dict[Firing, float] = {}
         """Since when each firing waits for a worker."""
@@ -113,26 +115,36 @@ class Clock:
     def _fire(self, firing: Firing) -> None:
         """Run *firing*, and hand in what became of it, whatever that is."""
         self._waiting.pop(firing, None)
-        result: Outcome | BaseException
+        result: Fired
         try:
             result = self._run(firing)
         except BaseException as error:
             result = error
         self._inbox.put((firing, result))
 
-    def _run(self, firing: Firing) -> Outcome | BaseException:
-        job, slot = firing.entry.job, firing.slot
-        late, words = firing.late_ms(time.monotonic()), "The clock fires %s for %s, %d ms late."
-        about = {"job": job.name, "slot": slot.at.isoformat(), "late_ms": late}
-        _log("clock_fired", words, *about.values(), **about)
+    def _run(self, firing: Firing) -> Fired:
+        job = firing.entry.job
         try:
             with self._app.app_context():
-                return run_job(self._app, self._state, job, "clock", slot.at)
+                return self._hand_over(firing) if job.on_worker else self._run_here(firing)
         except BaseException as error:
             told, shown = log_words(error, self._state.config.secrets)
             how = "could not be begun by the clock" if isinstance(error, Exception) else "broke off"
             _warn("clock_failed", "Job %s %s: %s", job.name, how, told, exc_info=shown)
             return error
+
+    def _run_here(self, firing: Firing) -> Outcome:
+        job, slot = firing.entry.job, firing.slot
+        _log_firing(firing, "The clock fires %s for %s, %d ms late.")
+        return run_job(self._app, self._state, job, "clock", slot.at)
+
+    def _hand_over(self, firing: Firing) -> Queued | Outcome:
+        """Ask a worker; that one was asked before, and has not run the slot yet, is no news."""
+        job, slot = firing.entry.job, firing.slot
+        answer = hand_over(self._app, self._state, job, "clock", slot.at)
+        if isinstance(answer, Queued) and answer.fresh:
+            _log_firing(firing, "The clock had a worker asked to run %s for %s, %d ms late.")
+        return answer
 
     def _warn_of_busy_workers(self) -> None:
         """Tell, once until they are free again, that a slot waits and no worker comes to it."""
@@ -147,6 +159,12 @@ class Clock:
 
 def _log(action: str, words: str, *about: object, **extra: object) -> None:
     logger.info(words, *about, extra={"action": action, **extra})
+
+
+def _log_firing(firing: Firing, words: str) -> None:
+    job, slot = firing.entry.job.name, firing.slot.at.isoformat()
+    about = {"job": job, "slot": slot, "late_ms": firing.late_ms(time.monotonic())}
+    _log("clock_fired", words, *about.values(), **about)
 
 
 def _warn(action: str, words: str, *about: object, exc_info: Any = None) -> None:

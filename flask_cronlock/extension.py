@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import datetime
-from typing import Any, ParamSpec, TypeVar, overload
+from typing import Any, ParamSpec, TypeVar
 
 from flask import Flask
 from flask_sqlalchemy import SQLAlchemy
@@ -21,9 +21,12 @@ from .exclusive import work_exclusively
 from .ledger import Ledger
 from .locks import LockName, lock_text
 from .queue.deferring import Deferring
+from .queue.extra import teach_alembic
 from .queue.records import Records
+from .queue.requests import Requests
 from .queue.tasks import Tasks
-from .registration import checked_timeout, make_job, refuse_deferred
+from .registering import Registering
+from .registration import checked_timeout, refuse_deferred
 from .registry import Registry
 from .results import Outcome, Ran, Skipped
 from .runner import run_job
@@ -31,12 +34,11 @@ from .state import AppState, add_state, this_app, this_state
 from .views import register_views
 from .watch import watch_transactions
 
-F = TypeVar("F", bound=Callable[..., Any])
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class CronLock(Deferring):
+class CronLock(Registering, Deferring):
     """Run scheduled jobs exactly once per slot, in any number of instances of an app.
 
     :param db: the app's Flask-SQLAlchemy object; our tables join its metadata, and a run takes one
@@ -54,6 +56,7 @@ class CronLock(Deferring):
         self.ledger = Ledger(db.metadata)
         self.tasks = Tasks()
         self.records = Records(db.metadata)
+        self.requests = Requests(db.metadata)
         self._settings = Config.checked_names(settings)
         if app is not None:
             self.init_app(app)
@@ -76,90 +79,17 @@ class CronLock(Deferring):
             raise ConfigError("set SQLALCHEMY_DATABASE_URI: runs take a connection of that engine")
         mind_engine(engine)
         watch_transactions(engine)
-        state = AppState(self.db, self.jobs, self.ledger, config, self.tasks, self.records)
-        add_state(app, state)
+        queue = self.tasks, self.records, self.requests
+        add_state(app, AppState(self.db, self.jobs, self.ledger, config, *queue))
         app.extensions["cronlock"] = self
         register_views(app, config)
         if app.cli.commands.get("cron", cron_commands) is not cron_commands:
             raise ConfigError("the app has commands of its own named `flask cron`; rename them")
         app.cli.add_command(cron_commands)
-
-    @overload
-    def job(self, name: F, /) -> F: ...
-
-    @overload
-    def job(
-        self,
-        name: str | None = None,
-        /,
-        *,
-        schedule: str | None = None,
-        tz: str | None = None,
-        every: Duration | None = None,
-        timeout: Duration | None = None,
-        max_lateness: Duration | None = None,
-        catch_up: str = "latest",
-        max_catch_up: int | None = None,
-        previous_names: Sequence[str] = (),
-    ) -> Callable[[F], F]: ...
-
-    def job(
-        self,
-        name: Any = None,
-        /,
-        *,
-        schedule: str | None = None,
-        tz: str | None = None,
-        every: Duration | None = None,
-        timeout: Duration | None = None,
-        max_lateness: Duration | None = None,
-        catch_up: str = "latest",
-        max_catch_up: int | None = None,
-        previous_names: Sequence[str] = (),
-    ) -> Any:
-        """Register the decorated function as a job, and return it unchanged.
-
-        It takes the :class:`Run` as its one argument, or none. What it returns is the outcome's
-        value. Without a schedule it has no slots: runs are only kept from overlapping.
-
-        :param name: by default the function's, with dashes.
-        :param schedule: a five-field cron expression.
-        :param tz: the schedule's IANA time zone; default ``CRONLOCK_TIMEZONE``.
-        :param every: instead of *schedule*, an interval in whole seconds from 1970-01-01 UTC.
-        :param timeout: how long a run may take; default ``CRONLOCK_TIMEOUT``.
-        :param max_lateness: how long after its time a slot may still be run; default: until the
-            next one begins.
-        :param catch_up: which slots the clock runs whose time went by without a run: the
-            ``"latest"``, ``"all"`` of them, oldest first, or ``"none"``.
-        :param max_catch_up: with ``"all"``, the newest how many; default 100.
-        :param previous_names: those that the job had before, oldest first: it answers to them, and
-            a slot that ran under one has run. Give them in the release that renames the job, and
-            keep them: slots are claimed under the first of them for good.
-        :raises RegistrationError: naming the job and the cure.
-        """
-
-        def register(function: F, job_name: str | None = None) -> F:
-            job = make_job(
-                function,
-                job_name,
-                schedule=schedule,
-                tz=tz,
-                every=every,
-                timeout=timeout,
-                max_lateness=max_lateness,
-                catch_up=catch_up,
-                max_catch_up=max_catch_up,
-                previous_names=previous_names,
-            )
-            self.jobs.add(job)
-            return function
-
-        if callable(name):
-            return register(name)
-        return functools.partial(register, job_name=name)
+        teach_alembic()
 
     def run(self, name: str, slot: datetime | None = None, force: bool = False) -> Outcome:
-        """Run a job now, for the newest slot or for *slot*, as a request would.
+        """Run a job here and now, for the newest slot or for *slot*, as a request would.
 
         :param slot: an aware datetime on the job's schedule.
         :param force: run although the slot ran, the job is paused or it is too late; never although

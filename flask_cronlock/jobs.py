@@ -49,6 +49,8 @@ class Job:
     max_catch_up: int = DEFAULT_CATCH_UP
     """How many slots are caught up at most where *catch_up* is ``all``."""
     previous_names: tuple[str, ...] = ()
+    on_worker: bool = False
+    """Whether hits and the clock hand its runs over to a worker."""
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -30,7 +30,7 @@ class Admission:
     """What the ledger and the lock say to a wish to run."""
 
     answer: str
-    """``locked`` (go on), ``broken``, ``broken meanwhile``, or the reason to skip."""
+    """``locked`` or ``open`` (go on), ``broken``, ``broken meanwhile``, or the reason to skip."""
     holder: Holder | None
     ran_at: datetime | None
     run_app: str | None
@@ -38,6 +38,10 @@ class Admission:
     @property
     def locked(self) -> bool:
         return self.answer == "locked"
+
+    @property
+    def open(self) -> bool:
+        return self.answer == "open"
 
     @property
     def broken(self) -> bool:
@@ -90,6 +94,12 @@ class Ledger:
             holders = (find_holder(tx, lock_text) for lock_text in lock_texts)
             holder = next(filter(None, holders), None)
         return Admission(row.answer, holder, row.finished_at, row.app)
+
+    def look(self, tx: GuardedTransaction, run: Run) -> Admission:
+        """Say what :meth:`try_lock` would, without the lock: ``open`` where it would ask for it."""
+        asked = statements.look(self.run, self.job, len(run.names))
+        row = tx.execute(asked, {**_slot_of(run), "forced": run.forced}).one()
+        return Admission(row.answer, None, row.finished_at, row.app)
 
     def claim(self, tx: GuardedTransaction, run: Run, look_back: LookBack) -> Admission | None:
         """Take the slot and record those missed before it; return why it was not to be had.

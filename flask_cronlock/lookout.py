@@ -15,6 +15,7 @@ from .holders import all_holders
 from .instance import with_pid
 from .jobs import CatchUp
 from .limits import SHORT_TIMEOUT
+from .queue.requests import Queued
 from .results import Failed, Outcome, Ran, Reason, Skipped
 from .schedule import Slot
 from .state import AppState
@@ -47,6 +48,8 @@ class Firing:
         return round((self.late.total_seconds() + now - self.looked_at) * 1000)
 
 
+Fired = Queued | Outcome | BaseException
+"""What became of a firing."""
 Answers = dict[Entry, list[tuple[Slot, Due]]]
 
 
@@ -132,7 +135,7 @@ class Lookout:
                 free.append(entry)
         return free
 
-    def take_in(self, firing: Firing, result: Outcome | BaseException, now: float) -> None:
+    def take_in(self, firing: Firing, result: Fired, now: float) -> None:
         """Note what became of *firing*."""
         entry = firing.entry
         entry.busy, entry.wait_until = False, now
@@ -143,7 +146,7 @@ class Lookout:
                 entry.elsewhere, entry.wait_until = True, now + RECHECK
             case Failed():
                 entry.wait_until = now + AGAIN
-            case CronLockError():
+            case Queued() | CronLockError():
                 entry.wait_until = now + RECHECK
             case _:
                 entry.wait_until = now + LOOK

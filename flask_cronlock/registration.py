@@ -11,6 +11,7 @@ from typing import Any
 from .durations import Duration, parse_duration
 from .exceptions import RegistrationError
 from .jobs import DEFAULT_CATCH_UP, JOB_NAME, CatchUp, Job
+from .queue.extra import require_queue
 from .schedule import CronSchedule, EverySchedule, Schedule
 from .texts import shown
 from .zones import load_zone
@@ -32,6 +33,7 @@ def make_job(
     catch_up: str = CatchUp.LATEST,
     max_catch_up: int | None = None,
     previous_names: Sequence[str] = (),
+    on: str | None = None,
 ) -> Job:
     """Return the job, or raise :exc:`RegistrationError` naming it and the cure."""
     name = checked_name(name, function)
@@ -49,6 +51,7 @@ def make_job(
             catch_up=_checked_catch_up(catch_up),
             max_catch_up=_checked_most(catch_up, max_catch_up),
             previous_names=_checked_previous(name, previous_names),
+            on_worker=_checked_place(on),
         )
     except RegistrationError as error:
         error.args = (f"Job {name!r}: {error}",)
@@ -120,6 +123,16 @@ def _checked_previous(name: str, previous: Sequence[str]) -> tuple[str, ...]:
     if name in names:
         raise RegistrationError("previous_names= are the names that it had before this one")
     return names
+
+
+def _checked_place(on: object) -> bool:
+    """Tell whether a job is to be run on a worker."""
+    if on is None:
+        return False
+    if on != "worker":
+        raise RegistrationError(f'on={shown(on)}: give "worker", or leave it out')
+    require_queue()
+    return True
 
 
 def checked_name(name: str | None, function: Callable[..., Any], kind: str = "job") -> str:

@@ -13,6 +13,7 @@ from .config import Config
 from .exceptions import ConfigError
 from .ledger import Ledger
 from .queue.records import Records
+from .queue.requests import Requests
 from .queue.tasks import Tasks
 from .registry import Registry
 
@@ -27,11 +28,12 @@ class AppState:
     config: Config
     tasks: Tasks
     records: Records
+    requests: Requests
 
     @property
     def tables(self) -> list[Table]:
         """All of ours in the app's metadata."""
-        return [*self.ledger.tables, self.records.table]
+        return [*self.ledger.tables, self.records.table, self.requests.table]
 
 
 _states: WeakKeyDictionary[Flask, AppState] = WeakKeyDictionary()

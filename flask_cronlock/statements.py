@@ -49,19 +49,28 @@ def try_lock(run: Table, job: Table, names: int) -> Any:
     The locks of a job's several *names* are taken one inside the other: of two runs that each had
     one of them, neither would go on.
     """
-    slot = _this_slot(run, names)
-    forced = bindparam("forced", type_=Boolean)
-    pruned = and_(SLOT_KEY.is_not(None), job.c.pruned_through >= SCHEDULED_AT)
     locked: Any = literal_column("'locked'")
     for number in reversed(range(names)):
         key = func.hashtextextended(bindparam(f"key{number}", type_=Text), 0)
         locked = case((func.pg_try_advisory_xact_lock(key), locked), else_="already running")
+    return _admission(run, job, names, locked)
+
+
+def look(run: Table, job: Table, names: int) -> Any:
+    """Return the SELECT of the same answers, but that it touches no lock: else ``open``."""
+    return _admission(run, job, names, literal_column("'open'"))
+
+
+def _admission(run: Table, job: Table, names: int, otherwise: Any) -> Any:
+    slot = _this_slot(run, names)
+    forced = bindparam("forced", type_=Boolean)
+    pruned = and_(SLOT_KEY.is_not(None), job.c.pruned_through >= SCHEDULED_AT)
     answer = case(
         (and_(~forced, job.c.paused_at.is_not(None)), "paused"),
         (slot.c.state == "done", "already ran"),
         (and_(~forced, pruned), "already ran"),
         (slot.c.state.in_(["running", "broken"]), "broken"),
-        else_=locked,
+        else_=otherwise,
     )
     this_job = and_(job.c.namespace == NAMESPACE, job.c.job == _name(0))
     one = select(literal_column("1").label("row")).subquery()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sqlalchemy import (
+    BigInteger,
     Boolean,
     Column,
     DateTime,
@@ -93,6 +94,29 @@ def make_item_table(metadata: MetaData) -> Table:
         Column("finished_at", Stamp),
         # Of millions only the few that an operator asks for.
         Index("cronlock_item_open", "namespace", "state", postgresql_where=text("state <> 'done'")),
+    )
+
+
+def make_request_table(metadata: MetaData) -> Table:
+    """Return the table of runs that workers were asked for: one row a slot."""
+    return _table(
+        metadata,
+        "cronlock_request",
+        Column("id", Uuid, primary_key=True),
+        Column("namespace", Text, nullable=False),
+        Column("job", Text, nullable=False),
+        Column("slot_key", Text, nullable=False),
+        Column("scheduled_at", Stamp),
+        Column("trigger", Text, nullable=False),
+        Column("instance", Text, nullable=False),
+        Column("app", Text, nullable=False),
+        Column("requested_at", Stamp, nullable=False),
+        Column("queue_row", BigInteger),
+        Column("state", Text, nullable=False),
+        Column("runs", Integer, nullable=False),
+        Column("body", Text),
+        Column("ended_at", Stamp),
+        UniqueConstraint("namespace", "job", "slot_key", name="cronlock_request_slot"),
     )
 
 

@@ -12,7 +12,7 @@ from ..exceptions import RegistrationError
 from ..registration import checked_name, checked_timeout, refuse_deferred
 from ..texts import shown
 from .extra import require_queue
-from .task import DEFAULT_ATTEMPTS, DEFAULT_BACKOFF, DEFAULT_QUEUE, Delivery, Task
+from .task import DEFAULT_ATTEMPTS, DEFAULT_BACKOFF, DEFAULT_QUEUE, RUN_TASK, Delivery, Task
 
 QUEUE_NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
 LONGEST_QUEUE = 40
@@ -37,6 +37,8 @@ def make_task(
     require_queue()
     name = checked_name(name, function, "task")
     try:
+        if name == RUN_TASK:
+            raise RegistrationError('the name is that of runs of jobs under on="worker"')
         refuse_deferred(function)
         signature, takes_item = _signature_of(function)
         return Task(

@@ -10,6 +10,8 @@ from enum import StrEnum
 from typing import Any
 
 DEFAULT_QUEUE = "default"
+RUN_TASK, JOBS_QUEUE = "cronlock-run", "jobs"
+"""The name of queue rows that ask for a run of a job, and their queue."""
 DEFAULT_ATTEMPTS = 5
 DEFAULT_BACKOFF = timedelta(seconds=30)
 LONGEST_WAIT = timedelta(hours=1)
