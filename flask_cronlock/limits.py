@@ -29,12 +29,15 @@ NAME_ROOM = 29
 """What is left of the 63 bytes of ``application_name`` for the instance and pid, at the longest
 timeout."""
 
+SERVER = """
+concat_ws(' ', extract(epoch FROM pg_postmaster_start_time()),
+          extract(epoch FROM pg_stat_get_bgwriter_stat_reset_time()))
+"""
+"""What no other server says of itself, nor this one once it has crashed."""
 # set_config(…, true) is SET LOCAL: behind a pooler the next client of the backend sees none of it.
 # An armed transaction_timeout is not armed anew by another value, hence '0' first.
-ARM = text("""
-SELECT clock_timestamp() AS clock, now() AS began, pg_backend_pid() AS pid,
-       concat_ws(' ', extract(epoch FROM pg_postmaster_start_time()),
-                 extract(epoch FROM pg_stat_get_bgwriter_stat_reset_time())) AS server,
+ARM = text(f"""
+SELECT clock_timestamp() AS clock, now() AS began, pg_backend_pid() AS pid, {SERVER} AS server,
        pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean AS read_only,
        current_setting('lock_timeout') AS lock_timeout,
        current_setting('transaction_timeout', true) IS NOT NULL AS whole,

@@ -24,7 +24,7 @@ def count_workers(pool: Pool, wanted: int | None) -> int:
     """
     if wanted is not None and wanted < 1:
         raise ConfigError("a clock needs at least one worker")
-    room = _capacity(pool) - 1
+    room = capacity(pool) - 1
     count = min(room, MOST_WORKERS) if wanted is None else wanted
     if not 1 <= count <= room:
         needed = max(count, 1) + 1
@@ -36,7 +36,7 @@ def count_workers(pool: Pool, wanted: int | None) -> int:
     return int(count)
 
 
-def _capacity(pool: Pool) -> float:
+def capacity(pool: Pool) -> float:
     """Return how many connections *pool* gives out; no public name tells of its overflow."""
     if not isinstance(pool, QueuePool) or pool._max_overflow < 0:
         return float("inf")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import clock, holders, listing, running, setup, worker
+from . import clock, holders, items, listing, running, setup, worker
 from .group import cron_commands
 
-__all__ = ["clock", "cron_commands", "holders", "listing", "running", "setup", "worker"]
+__all__ = ["clock", "cron_commands", "holders", "items", "listing", "running", "setup", "worker"]
