@@ -1,4 +1,4 @@
-"""Configuration, from the environment: the database, the clock, the digest's times."""
+"""Configuration, from the environment: database, clock, the digest's times, the mail server."""
 
 from __future__ import annotations
 
@@ -32,6 +32,11 @@ def clock_wanted() -> bool:
 def digest_every() -> str | None:
     """Return the interval `DIGEST_EVERY`, such as `5s`, if the digest is to have one."""
     return variable("DIGEST_EVERY") or None
+
+
+def smtp_url() -> str | None:
+    """Return the mail server's `SMTP_URL`, such as `smtp://127.0.0.1:2525`, if there is one."""
+    return variable("SMTP_URL") or None
 
 
 def variable(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Two instances, twenty simultaneous hits, one digest each; with `--clock` no hit at all."""
+"""Two instances, twenty simultaneous hits, one digest and one mail each; or `--clock`, no hit."""
 
 from __future__ import annotations
 
@@ -13,17 +13,21 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from types import FrameType
-from typing import Any
+from typing import Any, TypeAlias
 
 from flask import Flask
 
-from . import demo_clock, embedded, outbox
-from .demo_stage import say, start_both, with_subscribers
+from . import demo_clock, embedded, inbox, outbox
+from .demo_mails import Mailing
+from .demo_stage import say, start_both, start_mail, with_subscribers
 from .extensions import db
-from .instance import Instance, NotReady
+from .instance import Instance
+from .process import NotReady, Process
 
 HITS = 20
 PATH = "/api/cron/daily-digest"
+
+Counts: TypeAlias = Mapping[tuple[bool, int], int]
 
 
 @dataclass(frozen=True)
@@ -48,7 +52,7 @@ class Answer:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Return 0 if every subscriber got exactly one digest, else 1."""
+    """Return 0 if every subscriber got exactly one digest and one mail, else 1."""
     parser = argparse.ArgumentParser(
         prog="python -m sample_app.demo",
         description="Show a job that runs once, on a PostgreSQL of the demo's own.",
@@ -85,13 +89,15 @@ def demonstrate(url: str, once: bool) -> int:
     app = with_subscribers(url)
     secret = secrets.token_urlsafe(32)
     with ExitStack() as stack:
-        instances = start_both(stack, {"DATABASE_URL": url, "CRON_SECRET": secret})
+        settings = {"DATABASE_URL": url, "CRON_SECRET": secret}
+        instances = start_both(stack, settings)
+        mailers = start_mail(stack, settings, f"{instances[0].url}/inbox")
         say(f"\n{HITS} simultaneous hits: POST {PATH}")
         table(hit_together([instances[n % len(instances)] for n in range(HITS)], secret))
         say("\nA late duplicate")
         table([hit(instances[-1], secret)], first=HITS + 1)
 
-        status = verdict(digests_per_user(app))
+        status = verdict(*see_the_mails(app, mailers))
         if not once:
             stay(instances, secret)
     return status
@@ -115,32 +121,57 @@ def hit(target: Instance, secret: str) -> Answer:
     return Answer(target.name, status, json.loads(body))
 
 
-def digests_per_user(app: Flask) -> dict[tuple[bool, int], int]:
-    """Count in the outbox how many users got how many digests."""
+def see_the_mails(app: Flask, mailers: list[Process]) -> tuple[Counts, Counts, int]:
+    """Watch the mails go out; count digests and mails per user, and the mails that came again."""
     with app.app_context():
-        counts = outbox.per_user(db.session())
+        session = db.session()
+        digests = outbox.per_user(session)
+        total = sum(number * users for (_, number), users in digests.items())
+        with db.engine.connect() as connection:
+            connection.execution_options(isolation_level="AUTOCOMMIT")
+            Mailing(connection, mailers, total).show()
+        mails, repeated = inbox.per_user(session), inbox.totals(session).repeated
         db.session.remove()
         db.engine.dispose()
-    return counts
+    return digests, mails, repeated
 
 
-def verdict(counts: Mapping[tuple[bool, int], int]) -> int:
-    """Print the count of digests per user; return 0 if it is 1 for every subscriber, else 1."""
+def verdict(digests: Counts, mails: Counts, repeated: int) -> int:
+    """Print the counts per user; return 0 if both are 1 for every subscriber, else 1."""
     say("\nDigests per user")
-    for (subscribed, digests), users in sorted(counts.items(), reverse=True):
+    show(digests)
+    say("\nMails per user, told apart by their Message-ID")
+    show(mails)
+    if repeated:
+        say(
+            f"  {repeated} of them came twice, under one Message-ID: their sender was killed before"
+        )
+        say("  it was told that they had come")
+    sound = once_each(digests) and once_each(mails)
+    words = "Every subscriber got one digest and one mail." if sound else "NOT every count is 1."
+    say(f"\n{words}")
+    return 0 if sound else 1
+
+
+def show(counts: Counts) -> None:
+    """Print one line for each number of digests or mails that users got."""
+    for (subscribed, number), users in sorted(counts.items(), reverse=True):
         note = "" if subscribed else "  switched the digest off"
-        say(f"  {digests} each  {users:>5,} users{note}")
-    exactly_once = (True, 1) in counts and counts.keys() <= {(True, 1), (False, 0)}
-    say("\nEvery subscriber got one digest." if exactly_once else "\nNOT every count is 1.")
-    return 0 if exactly_once else 1
+        say(f"  {number} each  {users:>5,} users{note}")
+
+
+def once_each(counts: Counts) -> bool:
+    """Tell whether every subscriber got one, and nobody else any."""
+    return (True, 1) in counts and counts.keys() <= {(True, 1), (False, 0)}
 
 
 def stay(instances: Sequence[Instance], secret: str) -> None:
     """Keep the instances until Ctrl-C."""
     try:
-        say("\nBoth keep running. Look at their outbox, or send one more hit:")
+        say("\nBoth keep running. Look at their outbox and inbox, or send one more hit:")
         for instance in instances:
             say(f"  {instance.url}/")
+            say(f"  {instance.url}/inbox")
         say(f'  curl -X POST -H "Authorization: Bearer {secret}" {instances[0].url}{PATH}')
         say("Ctrl-C ends everything and leaves nothing behind.")
         threading.Event().wait()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,13 +10,11 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, func, select, text
 
 from . import outbox
+from .demo_stage import wait_for
 from .extensions import cron, db
-from .instance import Instance, NotReady
+from .instance import Instance
 
 T = TypeVar("T")
-
-POLL_SECONDS = 0.05
-PATIENCE_SECONDS = 60.0
 
 RUN = cron.ledger.run.c
 NEWEST_RUNS = (
@@ -69,13 +66,7 @@ class Watch:
 
     def wait_for(self, look: Callable[[], T]) -> T:
         """Return what `look` sees, as soon as it sees something."""
-        until = time.monotonic() + PATIENCE_SECONDS
-        while not (seen := look()):
-            if time.monotonic() > until:
-                logs = "".join(f"\n{one.name}:\n{one.read_log()}" for one in self.instances)
-                raise NotReady(f"No clock ran a slot for {PATIENCE_SECONDS:.0f} seconds.{logs}")
-            time.sleep(POLL_SECONDS)
-        return seen
+        return wait_for(look, self.instances, "No clock ran a slot")
 
 
 def count() -> tuple[dict[datetime, int], dict[tuple[bool, int], int]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -12,10 +13,12 @@ from flask_cronlock import Run
 
 from .config import digest_every
 from .extensions import cron
+from .mail import send_digest
 from .models import Outbox, Post, User
 
 ZONE = "Europe/Berlin"
 USERS_PER_STATEMENT = 5_000
+MAILS_PER_TASK = 20
 
 
 def times(every: str | None) -> dict[str, Any]:
@@ -31,23 +34,39 @@ def times(every: str | None) -> dict[str, Any]:
 
 @cron.job("daily-digest", timeout="60s", **times(digest_every()))
 def daily_digest(run: Run) -> int:
-    """Write one digest for each subscriber who has none for this slot; return how many."""
+    """Write one digest for each subscriber who has none for this slot, and defer its mail.
+
+    Both are there when the run commits, and neither before; return how many.
+    """
     assert run.slot, "a job with a schedule always has a slot"
-    return write_digests(run.session, run.slot)
+    return sum(
+        run.defer_from(
+            send_digest, digests.returning(Outbox.id.label("digest_id")), batch=MAILS_PER_TASK
+        )
+        for digests in ranges(run.session, run.slot, USERS_PER_STATEMENT)
+    )
 
 
 def write_digests(session: Session, slot: datetime, size: int = USERS_PER_STATEMENT) -> int:
-    """Write the digests of `slot` in ranges of at most `size` users; return how many.
+    """Write the digests of `slot` in ranges of at most `size` users, and no mails; return how many.
 
-    The session's owner commits. Nothing is fetched but the ranges' bounds.
+    The session's owner commits.
+    """
+    connection = session.connection()
+    return sum(connection.execute(digests).rowcount for digests in ranges(session, slot, size))
+
+
+def ranges(session: Session, slot: datetime, size: int) -> Iterator[Insert]:
+    """Yield the statements that write the digests of `slot`, each for `size` users at most.
+
+    Nothing is fetched but the ranges' bounds.
     """
     connection = session.connection()
     posts = connection.scalar(count_posts(slot - timedelta(days=1), slot)) or 0
-    written = last = 0
+    last = 0
     while bound := connection.scalar(end_of_range(last, size)):
-        written += connection.execute(digest_range(slot, posts, last, bound)).rowcount
+        yield digest_range(slot, posts, last, bound)
         last = bound
-    return written
 
 
 def count_posts(since: datetime, until: datetime) -> Select[Any]:

@@ -1,11 +1,21 @@
-"""Users, their posts, and the outbox that a mailer would drain."""
+"""Users, their posts, the outbox of digests, and the inbox that their mails arrive in."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from typing import Annotated
 
-from sqlalchemy import BigInteger, DateTime, ForeignKey, Identity, Index, func, true
+from sqlalchemy import (
+    BigInteger,
+    DateTime,
+    ForeignKey,
+    Identity,
+    Index,
+    UniqueConstraint,
+    func,
+    text,
+    true,
+)
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from .extensions import db
@@ -39,6 +49,7 @@ class Post(db.Model):
     user_id: Mapped[UserId]
     title: Mapped[str]
     created_at: Mapped[Created]
+    user: Mapped[User] = relationship(lazy="joined")
 
 
 class Outbox(db.Model):
@@ -60,3 +71,18 @@ class Outbox(db.Model):
         DateTime(timezone=True), server_default=func.clock_timestamp()
     )
     user: Mapped[User] = relationship(lazy="joined")
+
+
+class Mail(db.Model):
+    """A mail that arrived, told from others by its Message-ID; the row counts how often it came."""
+
+    __tablename__ = "inbox"
+    __table_args__ = (UniqueConstraint("recipient", "message_id"),)
+
+    id: Mapped[PrimaryKey]
+    message_id: Mapped[str]
+    recipient: Mapped[str]
+    subject: Mapped[str]
+    content: Mapped[bytes]
+    received_at: Mapped[Created]
+    deliveries: Mapped[int] = mapped_column(server_default=text("1"))

@@ -1,43 +1,76 @@
-"""The page of the outbox, and a health check."""
+"""The pages of the outbox and the inbox, and a health check."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
-from flask import Blueprint, Response, current_app, render_template, request
+from flask import Blueprint, Response, current_app, make_response, render_template, request
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError, ProgrammingError
 
-from . import outbox
+from . import inbox, outbox
 from .config import digest_every
 from .digest import ZONE
 from .extensions import db
+from .models import Mail, Outbox
 
 PAGE = 25
 SLOTS = 7
 LARGEST_ID = 2**63 - 1
+STILL = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 blueprint = Blueprint("sample", __name__)
 
 
 @blueprint.get("/")
-def index() -> str:
+def outbox_page() -> str:
     """Show the newest digests, or those before `?before=ID`."""
-    before = request.args.get("before", type=int)
-    if before is not None:
-        before = max(0, min(before, LARGEST_ID))
+    before = position()
     digests = outbox.newest(db.session(), before, PAGE)
-    older = digests[-1].id if len(digests) == PAGE else None
-    slots = outbox.per_slot(db.session(), SLOTS)
     return render_template(
         "outbox.html",
         every=digest_every(),
         digests=digests,
-        slots=slots,
-        older=older,
+        slots=outbox.per_slot(db.session(), SLOTS),
+        older=older_than(digests),
         before=before,
     )
+
+
+@blueprint.get("/inbox")
+def inbox_page() -> str:
+    """Show the newest mails, or those before `?before=ID`."""
+    before = position()
+    mails = inbox.newest(db.session(), before, PAGE)
+    return render_template(
+        "inbox.html",
+        mails=mails,
+        totals=inbox.totals(db.session()),
+        older=older_than(mails),
+        before=before,
+    )
+
+
+@blueprint.get(f"/inbox/<int(max={LARGEST_ID}):number>")
+def mail_page(number: int) -> Response:
+    """Show one mail. What it brings along runs and loads nothing."""
+    mail = db.get_or_404(Mail, number)
+    page = make_response(render_template("mail.html", mail=mail, letter=inbox.read(mail)))
+    page.headers["Content-Security-Policy"] = STILL
+    return page
+
+
+def position() -> int | None:
+    """Return the `?before=ID` of a page, if it is a number."""
+    before = request.args.get("before", type=int)
+    return before if before is None else max(0, min(before, LARGEST_ID))
+
+
+def older_than(rows: Sequence[Outbox | Mail]) -> int | None:
+    """Return the last row's id if there may be older ones."""
+    return rows[-1].id if len(rows) == PAGE else None
 
 
 @blueprint.get("/healthz")

@@ -1,4 +1,4 @@
-"""The demo as a stranger runs it: what it shows, and that nothing of it stays behind."""
+"""The demo as a stranger runs it: what it shows, and that it shows what is wrong."""
 
 from __future__ import annotations
 
@@ -11,16 +11,21 @@ import pytest
 
 from sample_app.demo import verdict
 
-from ..support.demos import READY, copy_checkout, edit, needs_proc, started
+from ..support.demos import READY, copy_checkout, edit, hurried, needs_proc, started
+
+TWICE = "        for digests in ranges("
 
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    return copy_checkout(tmp_path)
+    return hurried(copy_checkout(tmp_path))
 
 
 @needs_proc
-def test_one_hit_runs_the_others_skip_and_every_subscriber_gets_one_digest(copy: Path) -> None:
+def test_one_hit_runs_the_others_skip_and_every_subscriber_gets_one_digest_and_one_mail(
+    tmp_path: Path,
+) -> None:
+    copy = copy_checkout(tmp_path)
     with started("--once", checkout=copy) as demo:
         shown = demo.output.read()
         assert demo.ends() == 0, shown
@@ -30,17 +35,22 @@ def test_one_hit_runs_the_others_skip_and_every_subscriber_gets_one_digest(copy:
     assert re.search(
         r"Digests per user\n  1 each  1,000 users\n  0 each     25 users  switched", shown
     )
+    assert re.search(r"\d+ of 1,000  all of worker\.1 is killed", shown)
+    assert re.search(r"Mails per user.*\n  1 each  1,000 users\n  0 each     25 users", shown)
+    assert re.search(r"^  [1-4] of them came twice, under one Message-ID", shown, re.MULTILINE)
 
 
 @needs_proc
-def test_both_instances_keep_running_and_show_the_outbox_until_ctrl_c() -> None:
-    with started() as demo:
+def test_both_instances_keep_running_and_show_outbox_and_inbox_until_ctrl_c(copy: Path) -> None:
+    with started(checkout=copy) as demo:
         shown = demo.read_until(READY)
         urls = re.findall(r"^  (http://\S+/)$", shown, re.MULTILINE)
         assert len(urls) == 2
         for url in urls:
             with urllib.request.urlopen(url) as page:
                 assert "1 ✓" in page.read().decode()
+            with urllib.request.urlopen(f"{url}inbox") as page:
+                assert "<b>200</b> mails" in page.read().decode()
         curl = re.search(r'-H "Authorization: (?P<secret>Bearer \S+)" (?P<url>\S+)', shown)
         assert curl
         headers = {"Authorization": curl["secret"]}
@@ -52,60 +62,40 @@ def test_both_instances_keep_running_and_show_the_outbox_until_ctrl_c() -> None:
 
 
 @needs_proc
-@pytest.mark.parametrize(
-    ("number", "status"),
-    [
-        (signal.SIGHUP, 128 + signal.SIGHUP),
-        (signal.SIGKILL, -signal.SIGKILL),
-    ],
-)
-def test_nothing_is_left_behind(number: signal.Signals, status: int) -> None:
-    with started() as demo:
-        demo.read_until(READY)
-        assert any("gunicorn" in process for process in demo.processes())
-        demo.process.send_signal(number)
-        assert demo.ends() == status
-
-
-@needs_proc
-@pytest.mark.parametrize(
-    ("words", "number", "status"),
-    [
-        ("subscribers with posts", signal.SIGINT, 128 + signal.SIGINT),
-        ("subscribers with posts", signal.SIGKILL, -signal.SIGKILL),
-        ("web.1", signal.SIGTERM, 128 + signal.SIGTERM),
-        ("web.1", signal.SIGKILL, -signal.SIGKILL),
-    ],
-)
-def test_nothing_is_left_behind_by_a_demo_that_was_still_starting(
-    words: str, number: signal.Signals, status: int
-) -> None:
-    with started() as demo:
-        demo.read_until(words)
-        demo.process.send_signal(number)
-        assert demo.ends() == status
-
-
-@needs_proc
 def test_a_job_that_mails_twice_is_shown_as_such(copy: Path) -> None:
     edit(
         copy / "sample_app" / "digest.py",
         ("User.last_digest_at < slot", "User.last_digest_at <= slot"),
-        (
-            "    return write_digests(",
-            "    write_digests(run.session, run.slot)\n    return write_digests(",
-        ),
+        (TWICE, f"        for _ in range(2)\n{TWICE}"),
     )
     with started("--once", checkout=copy) as demo:
         shown = demo.output.read()
         assert demo.ends() == 1, shown
-    assert re.search(r"Digests per user\n  2 each  1,000 users\n", shown)
+    assert re.search(r"Digests per user\n  2 each    200 users\n", shown)
+    assert re.search(r"Mails per user.*\n  2 each    200 users\n", shown)
+
+
+@needs_proc
+def test_mails_that_carry_another_id_when_sent_again_are_shown_as_such(copy: Path) -> None:
+    edit(
+        copy / "sample_app" / "mail.py",
+        ("item.message_id(DOMAIN)", "f'<{item.token}.{item.attempt}@{DOMAIN}>'"),
+    )
+    with started("--once", checkout=copy) as demo:
+        shown = demo.output.read()
+        assert demo.ends() == 1, shown
+    doubled = r"Mails per user.*\n  2 each      [1-4] users\n  1 each    19[6-9] users\n"
+    assert re.search(doubled, shown)
+    assert "NOT every count is 1." in shown
+
+
+ONCE = {(True, 1): 1000, (False, 0): 25}
 
 
 @pytest.mark.parametrize(
     ("counts", "status"),
     [
-        ({(True, 1): 1000, (False, 0): 25}, 0),
+        (ONCE, 0),
         ({(True, 1): 1000}, 0),
         ({(True, 2): 1, (True, 1): 999}, 1),
         ({(True, 1): 999, (True, 0): 1}, 1),
@@ -113,7 +103,8 @@ def test_a_job_that_mails_twice_is_shown_as_such(copy: Path) -> None:
         ({}, 1),
     ],
 )
-def test_only_one_digest_for_each_subscriber_is_a_success(
+def test_only_one_digest_and_one_mail_for_each_subscriber_is_a_success(
     counts: dict[tuple[bool, int], int], status: int
 ) -> None:
-    assert verdict(counts) == status
+    assert verdict(counts, ONCE, 0) == status
+    assert verdict(ONCE, counts, 0) == status

@@ -12,13 +12,14 @@ from sqlalchemy import event, func, select, text
 from sqlalchemy.exc import IntegrityError
 
 from flask_cronlock import Failed, Ran, Reason, Skipped
-from sample_app import create_app, outbox
+from sample_app import outbox
 from sample_app.digest import USERS_PER_STATEMENT, ZONE, digest_range, write_digests
 from sample_app.extensions import cron, db
 from sample_app.models import Outbox, User
 from sample_app.seed import seed
 
 from ..support.databases import Database
+from ..support.samples import sample_on
 
 SUBSCRIBERS = 20
 UNSUBSCRIBED = 4
@@ -27,14 +28,9 @@ SLOT = datetime.now(ZoneInfo(ZONE)).replace(hour=7, minute=0, second=0, microsec
 
 @pytest.fixture(autouse=True)
 def app(database: Database) -> Iterator[Flask]:
-    app = create_app({"SQLALCHEMY_DATABASE_URI": database.url})
-    with app.app_context():
-        db.create_all()
-        seed(db.session(), SUBSCRIBERS, UNSUBSCRIBED)
-        db.session.commit()
+    with sample_on(database, SUBSCRIBERS, UNSUBSCRIBED) as app, app.app_context():
         yield app
         db.session.remove()
-        db.engine.dispose()
 
 
 def digests_per_user() -> dict[tuple[bool, int], int]:

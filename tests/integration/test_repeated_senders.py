@@ -10,12 +10,10 @@ import pytest
 from flask import Flask
 
 from flask_cronlock.testing import manual_clock
-from sample_app import create_app
-from sample_app.extensions import db
-from sample_app.seed import seed
 
 from ..support.databases import Database
 from ..support.named import told
+from ..support.samples import sample_on
 from ..support.slots import at
 from ..support.worlds import SECRET
 
@@ -28,15 +26,8 @@ SUBSCRIBERS = 20
 
 @pytest.fixture
 def app(database: Database) -> Iterator[Flask]:
-    settings = {"SQLALCHEMY_DATABASE_URI": database.url, "CRONLOCK_SECRET": SECRET}
-    app = create_app({**settings, "TESTING": True})
-    with app.app_context():
-        db.create_all()
-        seed(db.session(), SUBSCRIBERS, 4)
-        db.session.commit()
-    yield app
-    with app.app_context():
-        db.engine.dispose()
+    with sample_on(database, SUBSCRIBERS, 4, CRONLOCK_SECRET=SECRET, TESTING=True) as app:
+        yield app
 
 
 def call(app: Flask) -> object:

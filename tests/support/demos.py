@@ -19,7 +19,7 @@ from typing import IO
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PATIENCE = 90.0
+PATIENCE = 240.0
 GONE_WITHIN = 30.0
 MARKER = "DEMO_TEST_MARKER"
 READY = "Ctrl-C ends everything"
@@ -111,6 +111,21 @@ def copy_checkout(folder: Path) -> Path:
         shutil.copytree(ROOT / package, checkout / package, ignore=ignored)
     for file in ("wsgi.py", "Procfile", "gunicorn.conf.py"):
         shutil.copy(ROOT / file, checkout)
+    return checkout
+
+
+def hurried(checkout: Path) -> Path:
+    """Have the demo of a checkout over sooner: 200 users, and workers given up after 10 seconds."""
+    stage = checkout / "sample_app" / "demo_stage.py"
+    edit(stage, ("SUBSCRIBERS = 1_000", "SUBSCRIBERS = 200"))
+    queue = checkout / "flask_cronlock" / "queue"
+    edit(
+        queue / "heart.py",
+        ("BEAT_EVERY = 10.0", "BEAT_EVERY = 1.0"),
+        ("STALLED_AFTER = 60.0", "STALLED_AFTER = 10.0"),
+        ("STEADY_AFTER = 30.0", "STEADY_AFTER = 3.0"),
+    )
+    edit(queue / "keeper.py", ("LOOK_EVERY = 15.0", "LOOK_EVERY = 1.5"))
     return checkout
 
 
