@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from ..exceptions import ArgumentError, DeferError
 from ..texts import shown
+from .registration import ITEM
 from .task import Task
+
+NUL = re.compile(r"(?<!\\)(\\\\)*\\u0000")
+"""In JSON, where backslashes come in pairs."""
 
 
 def checked(task: Task, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -20,6 +25,8 @@ def checked(task: Task, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         task.signature.bind(**arguments)
     except TypeError as error:
         raise DeferError(f"task {task.name!r}: {error}") from None
+    if task.takes_item and ITEM in arguments:
+        raise DeferError(f"task {task.name!r}: {ITEM!r} is the item itself; choose another name")
     if not _survives(arguments):
         name = next((name for name in arguments if not _survives(arguments[name])), "")
         raise ArgumentError(f"task {task.name!r}, {name}={shown(arguments.get(name))}")
@@ -33,7 +40,7 @@ def _survives(value: Any) -> bool:
     """
     try:
         text = json.dumps(value, allow_nan=False)
-        return bool(json.loads(text) == value) and "\\u0000" not in text and _is_text(value)
+        return bool(json.loads(text) == value) and not NUL.search(text) and _is_text(value)
     except (TypeError, ValueError, RecursionError):
         return False
 

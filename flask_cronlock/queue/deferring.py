@@ -89,6 +89,8 @@ class Deferring:
     ) -> int:
         """Do as :meth:`defer` for each of *items*, *batch* of them a row of the queue.
 
+        Within one call, items with the same key are one.
+
         :returns: how many there were.
         """
         return self._handoff(session).defer_many(task, items, batch)
@@ -97,6 +99,9 @@ class Deferring:
         self, session: AnySession, task: object, statement: Source, batch: int = 1
     ) -> int:
         """Do as :meth:`defer` for each row of *statement*, which the server makes and keeps.
+
+        Within one call, items with the same key are one. What the session has loaded of what
+        *statement* changes is as it was before.
 
         :param statement: its columns are named after the task's arguments.
         :returns: how many there were.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from flask import Flask
 from sqlalchemy import text
 
-from ..exceptions import NotDone, Unavailable
+from ..exceptions import NotDone, OutcomeUnknown, Unavailable
 from ..instance import with_pid
 from ..limits import LOCK_WAIT, SHORT_TIMEOUT
 from ..state import AppState
@@ -108,13 +108,21 @@ class Desk:
         return fate
 
     def write(self, item: Item, record: Record, error: str | None = None) -> None:
-        """Write what became of an item, with some patience: it is not to be forgotten."""
+        """Write what became of an item."""
+        self._patiently(lambda tx: self.records.end(tx, item, record, error))
+
+    def give_back(self, items: Collection[Item], xid: str) -> None:
+        """Take back the claims of the transaction *xid* that a raw COMMIT in a task has kept."""
+        self._patiently(lambda tx: self.records.give_back(tx, items, xid))
+
+    def _patiently(self, write: Callable[[GuardedTransaction], object]) -> None:
+        """Do *write* in a transaction of its own, again where the database is away for a while."""
         for seconds in (*PATIENCE, None):
             try:
                 with self.short() as tx:
-                    self.records.end(tx, item, record, error)
+                    write(tx)
                 return
-            except Unavailable:
+            except (Unavailable, OutcomeUnknown):
                 if seconds is None:
                     raise
                 time.sleep(seconds)

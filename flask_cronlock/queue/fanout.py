@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from sqlalchemy import (
+    CTE,
     Delete,
     Insert,
     Select,
     Text,
     Update,
-    bindparam,
     cast,
     func,
+    literal,
     literal_column,
     select,
 )
@@ -37,27 +39,28 @@ class QueueRow(UserDefinedType[Any]):
         return "procrastinate_job_to_defer_v1"
 
 
-def fan_out(task: Task, source: Source, batch: int) -> Any:
+def fan_out(task: Task, source: Source, batch: int, about: Mapping[str, str]) -> Any:
     """Return the statement that defers a call of *task* for each row of *source*.
 
-    The columns are the arguments. Nothing but the count comes back to the client. The statement
-    takes what all the queue rows have in common: ``queue``, ``task`` and ``origin``.
+    The columns are the arguments. Nothing but the count comes back to the client.
+
+    :param about: what all the queue rows have in common: ``queue``, ``task`` and ``origin``.
     """
-    rows = _checked(task, source).cte("cronlock_source")
+    rows = _checked(task, source)
     item = func.to_jsonb(literal_column(rows.name)).label("item")
     number = func.row_number().over() - 1
     numbered = select(item, number.label("number")).select_from(rows).cte("cronlock_numbered")
     batches = _batches(numbered, batch).cte("cronlock_batches")
+    queue_rows = func.array_agg(_row(batches.c.all, about))
     calls = (
         select(
-            func.procrastinate_defer_jobs_v1(func.array_agg(_row(batches.c.all))).label("ids"),
+            func.procrastinate_defer_jobs_v1(queue_rows).label("ids"),
             func.sum(func.jsonb_array_length(batches.c.all)).label("items"),
         )
         .group_by(batches.c.number // literal_column(str(ROWS_A_CALL)))
         .cte("cronlock_calls")
     )
-    # Naming the ids keeps the planner from leaving the calls out.
-    return select(func.sum(calls.c["items"])).where(func.cardinality(calls.c.ids) > 0)
+    return select(func.sum(calls.c["items"]))
 
 
 def _batches(numbered: Any, batch: int) -> Select[Any]:
@@ -68,25 +71,27 @@ def _batches(numbered: Any, batch: int) -> Select[Any]:
     return select(func.jsonb_agg(numbered.c.item).label("all"), number).group_by(number)
 
 
-def _row(items: Any) -> Any:
-    origin = cast(bindparam("origin", type_=Text), JSONB)
-    arguments = func.jsonb_build_object("items", items, "origin", origin)
-    queue, task = (cast(bindparam(name), Text) for name in ("queue", "task"))
+def _row(items: Any, about: Mapping[str, str]) -> Any:
+    # Parameters with names would be taken for values of the source's own columns.
+    queue, task, origin = (cast(literal(about[name]), Text) for name in ("queue", "task", "origin"))
+    arguments = func.jsonb_build_object("items", items, "origin", cast(origin, JSONB))
     row = func.row(queue, task, 0, None, None, arguments, None)
     return cast(row, QueueRow)
 
 
-def _checked(task: Task, source: Source) -> Source:
-    """Return *source* if its columns are the arguments of *task*."""
+def _checked(task: Task, source: Source) -> CTE:
+    """Return the rows of *source* if their columns are the arguments of *task*."""
     if not isinstance(source, (Select, Insert, Update, Delete)):
         raise DeferError(
             f"{shown(source)}: give a select(), or an update(), insert() or delete() with "
             "returning(), whose columns are the task's arguments"
         )
-    columns = [str(column.key) for column in source.exported_columns]
+    rows = source.cte("cronlock_source")
+    # As the server calls them: a column's key may be another one.
+    columns = [str(column.name) for column in rows.c]
     try:
         task.signature.bind(**dict.fromkeys(columns))
     except TypeError as error:
         cure = 'name the columns after the arguments, by label("user_id")'
         raise DeferError(f"task {task.name!r}: {error}: {cure}") from None
-    return source
+    return rows

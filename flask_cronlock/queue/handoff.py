@@ -7,23 +7,27 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Any
 
-from sqlalchemy import Engine, text
+from sqlalchemy import CursorResult, Engine, Executable, text
+from sqlalchemy.exc import ProgrammingError
 from sqlalchemy.orm import Session
 
-from ..exceptions import DeferError
+from ..exceptions import DeferError, TablesMissing
 from ..run import Run
+from ..sqlerrors import sqlstate
 from ..state import AppState
 from ..texts import shown
 from .arguments import checked
 from .extra import require_queue
 from .fanout import Source, fan_out
 from .origin import Origin
-from .surety import sure_connection
+from .surety import all_or_nothing, sure_connection
 from .tasks import Tasks, queue_name
 
 CHUNK = 1_000
 """Items a statement, so that memory does not grow with the number of items."""
 MOST_IN_BATCH = 10_000
+UNDEFINED = {"42883", "42704"}
+"""A function, a type."""
 
 # The version in the function's name is Procrastinate's promise to keep it.
 DEFER = text("""
@@ -47,28 +51,41 @@ class Handoff:
 
     def defer(self, task: object, arguments: Mapping[str, Any]) -> None:
         """Defer one call."""
-        self.defer_many(task, [arguments], 1)
+        about = self._about(task, 1)
+        self._defer([checked(self._tasks.get(task), arguments)], 1, about)
 
     def defer_many(self, task: object, items: Iterable[Mapping[str, Any]], batch: int) -> int:
         """Defer a call for each of *items*, *batch* of them a queue row; return how many."""
         about = self._about(task, batch)
         known = self._tasks.get(task)
         arguments = (checked(known, _checked_item(item)) for item in items)
-        count = 0
-        while chunk := list(islice(arguments, max(batch, CHUNK - CHUNK % batch))):
-            batches = [chunk[start : start + batch] for start in range(0, len(chunk), batch)]
-            connection = sure_connection(self._session, self._engine)
-            connection.execute(DEFER, {**about, "batches": json.dumps(batches)})
-            count += len(chunk)
-        return count
+        chunks = iter(lambda: list(islice(arguments, max(batch, CHUNK - CHUNK % batch))), [])
+        sure_connection(self._session, self._engine)
+        with all_or_nothing(self._session):
+            return sum(self._defer(chunk, batch, about) for chunk in chunks)
+
+    def _defer(self, chunk: list[Mapping[str, Any]], batch: int, about: Mapping[str, Any]) -> int:
+        batches = [chunk[start : start + batch] for start in range(0, len(chunk), batch)]
+        self._execute(DEFER, {**about, "batches": json.dumps(batches)})
+        return len(chunk)
 
     def defer_from(self, task: object, source: Source, batch: int) -> int:
         """Defer a call for each row of *source*, in one statement; return how many."""
         about = self._about(task, batch)
-        statement = fan_out(self._tasks.get(task), source, batch)
+        statement = fan_out(self._tasks.get(task), source, batch, about)
         self._session.flush()
+        return int(self._execute(statement).scalar() or 0)
+
+    def _execute(
+        self, statement: Executable, values: Mapping[str, Any] | None = None
+    ) -> CursorResult[Any]:
         connection = sure_connection(self._session, self._engine)
-        return connection.execute(statement, about).scalar() or 0
+        try:
+            return connection.execute(statement, values)
+        except ProgrammingError as error:
+            if sqlstate(error) in UNDEFINED and "procrastinate_" in str(error.orig):
+                raise TablesMissing from error
+            raise
 
     def _about(self, task: object, batch: object) -> dict[str, Any]:
         """Return what all queue rows have in common, once nothing of it is wrong."""

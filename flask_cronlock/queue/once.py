@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from sqlalchemy import func
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.orm import Session
@@ -14,15 +16,17 @@ from .records import State
 from .surety import sure_connection
 
 LONGEST_KEY = 500
+UNKEPT = re.compile("[\0\ud800-\udfff]")
+"""What PostgreSQL keeps in no text."""
 
 
 def is_first(state: AppState, key: object, session: Session) -> bool:
     """Tell whether *key* has no record yet, and write it in the transaction of *session*."""
-    if not isinstance(key, str) or not 0 < len(key) <= LONGEST_KEY or "\0" in key:
+    if not isinstance(key, str) or not 0 < len(key) <= LONGEST_KEY or UNKEPT.search(key):
         raise DeferError(f"{shown(key)} is no key: give text of 1 to {LONGEST_KEY} characters")
     table, config = state.records.table, state.config
     record = {
-        "key": f"{config.namespace}/once/{key}",
+        "key": f"{config.namespace}/-/once/{key}",
         "namespace": config.namespace,
         "task": "",
         "state": State.DONE.value,

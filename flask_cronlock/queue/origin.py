@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -15,6 +16,8 @@ from .task import Task
 
 LONGEST_PART = 80
 """Characters of the item's part of a key; a longer one is replaced by its hash."""
+NOT_PLAIN = re.compile(r"-?\d+|[{#].*", re.DOTALL)
+"""Text that would be taken for a number, for JSON or for a hash."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +60,17 @@ class Origin:
         It is made where the item is worked off, so that it does not depend on how it was deferred.
         """
         named = {name: arguments.get(name) for name in task.key} if task.key else arguments
-        values = list(named.values())
-        only = values[0] if len(values) == 1 and isinstance(values[0], (str, int)) else None
-        text = str(only) if only is not None else json.dumps(named, sort_keys=True)
+        text = _text_of(named)
         if len(text) > LONGEST_PART:
-            text = hashlib.sha256(text.encode()).hexdigest()
+            text = "#" + hashlib.sha256(text.encode()).hexdigest()
         return "/".join((self.namespace, self.once, task.name, text))
+
+
+def _text_of(named: Mapping[str, Any]) -> str:
+    """Return text that no other arguments have: of a single one itself, where that is plain."""
+    only = next(iter(named.values())) if len(named) == 1 else None
+    if type(only) is int:
+        return str(only)
+    if isinstance(only, str) and only and not NOT_PLAIN.fullmatch(only):
+        return only
+    return json.dumps(named, sort_keys=True)

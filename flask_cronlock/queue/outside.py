@@ -7,6 +7,7 @@ from ..limits import Deadline
 from .desk import Desk
 from .item import Item
 from .records import Record, State
+from .surety import mind_commits
 from .task import Delivery
 
 
@@ -25,8 +26,9 @@ def do_outside(desk: Desk, item: Item) -> Record | None:
     try:
         with fresh_context(desk.app, db):
             session = db.session()
+            mind_commits(session, db.engine)
             item.call(session, Deadline(desk.timeout), record.attempts)
-            session.commit()
+            db.session.commit()
     except (Exception, SystemExit) as error:
         return desk.fail(item, record, error)
     fate = Record(State.DONE, record.attempts, False)

@@ -22,6 +22,7 @@ from sqlalchemy import (
     not_,
     or_,
     select,
+    text,
 )
 from sqlalchemy.dialects import postgresql
 
@@ -47,6 +48,7 @@ class State(StrEnum):
 
 ENDED = (State.DONE, State.DOUBT, State.FAILED)
 OPEN = (State.STARTED, State.WAITING)
+WRITTEN_BY = text("xmin = CAST(CAST(:xid AS xid8) AS xid)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +91,11 @@ class Records:
         namespace = next(iter(items)).origin.namespace
         return set(tx.execute(self._claim_all, {**about, "namespace": namespace}).scalars())
 
-    def give_back(self, tx: GuardedTransaction, items: Collection[Item]) -> None:
-        """Take back the claim on *items* that were not called after all."""
+    def give_back(self, tx: GuardedTransaction, items: Collection[Item], xid: str | None) -> None:
+        """Take back the claims that transaction *xid* has on *items*, which were not called."""
         keys = bindparam("keys", [item.key for item in items], type_=ARRAY(Text))
-        tx.execute(delete(self.table).where(self.table.c.key == func.any(keys)))
+        mine = self.table.c.key == func.any(keys)
+        tx.execute(delete(self.table).where(mine, WRITTEN_BY.bindparams(xid=xid)))
 
     def claim(self, tx: GuardedTransaction, item: Item, counted: bool) -> Record | None:
         """Write ``done`` in the transaction of what is done; ``None`` where another has ended it.
@@ -200,6 +203,7 @@ class Records:
                 "finished_at": insert.excluded.finished_at,
                 "instance": insert.excluded.instance,
                 "args": insert.excluded.args,
+                "error": table.c.error if state is State.STARTED else None,
             },
             where=and_(table.c.state.in_(OPEN), left, or_(follows, not_(was_started))),
         ).returning(table.c.state, table.c.attempts, table.c.in_doubt)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from psycopg.pq import TransactionStatus
 from sqlalchemy import Connection, Engine, event
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from ..exceptions import DeferError, TransactionAborted
@@ -33,6 +36,33 @@ def sure_connection(session: Session, engine: Engine) -> Connection:
         # A run looks after its own commit.
         _mind_commit(session, connection)
     return connection
+
+
+@contextmanager
+def all_or_nothing(session: Session) -> Iterator[None]:
+    """Undo what is written in here if that does not come to its end.
+
+    A commit or rollback of *session* in here, as by a generator, is its own business.
+    """
+    nested = session.begin_nested()
+    try:
+        yield
+    except BaseException:
+        with suppress(SQLAlchemyError):
+            nested.rollback()
+        raise
+    if nested.is_active:
+        nested.commit()
+
+
+def mind_commits(session: Session, engine: Engine) -> None:
+    """Have *session* refuse a commit on *engine* that would keep nothing of what was written."""
+
+    def begun(_: Session, __: object, connection: Connection) -> None:
+        if connection.engine.pool is engine.pool:
+            _mind_commit(session, connection)
+
+    event.listen(session, "after_begin", begun)
 
 
 def _mind_commit(session: Session, connection: Connection) -> None:

@@ -8,9 +8,10 @@ from collections.abc import Callable, Sequence
 from sqlalchemy.exc import DBAPIError
 
 from ..contexts import own_context
-from ..exceptions import OutcomeUnknown
+from ..exceptions import OutcomeUnknown, TransactionEnded
 from ..session import joined_session
 from ..sqlerrors import waited_for_row
+from ..texts import error_text
 from ..transaction import GuardedTransaction
 from .desk import LIMIT_WAIT, Desk
 from .item import Item
@@ -25,30 +26,56 @@ BUSY = Record(State.STARTED, 0, False)
 def do_together(desk: Desk, items: Sequence[Item], stopping: Callable[[], bool]) -> list[Item]:
     """Do *items* in one transaction, while half of its time lasts; return those that were not.
 
-    What is raised has undone all of them.
+    What is raised has undone all of them, but for those that a raw COMMIT has kept.
     """
-    with own_context(desk.app, desk.state.db, desk.task.name), desk.transaction() as tx:
+    tx = desk.transaction()
+    called: dict[str, Item] = {}
+    try:
+        _call_together(desk, tx, items, stopping, called)
+    except (Exception, SystemExit) as error:
+        if tx.xid is not None and not isinstance(error, OutcomeUnknown):
+            desk.give_back([item for item in items if item.key not in called], tx.xid)
+            _tell_of_raw_commit(desk, tx.explain(error), next(reversed(called), ""))
+        raise
+    return [item for item in items if item.key not in called]
+
+
+def _call_together(
+    desk: Desk,
+    tx: GuardedTransaction,
+    items: Sequence[Item],
+    stopping: Callable[[], bool],
+    called: dict[str, Item],
+) -> None:
+    """Call what is claimed of *items*, each noted in *called* before that, and commit."""
+    with own_context(desk.app, desk.state.db, desk.task.name), tx:
         mine = desk.records.claim_all(tx, items)
-        ours = [item for item in items if item.key in mine]
+        tx.prove()
         tx.execute(LIMIT_WAIT, {"lock_timeout": tx.lock_timeout})
         tx.guard()
-        called = 0
+        left = {item.key: item for item in items if item.key in mine}
         with joined_session(desk.state.db, tx.connection) as session:
-            for item in ours:
+            while left:
                 if called and (stopping() or tx.deadline.remaining < desk.timeout / 2):
                     break
+                item = left.pop(next(iter(left)))
+                called[item.key] = item
                 item.call(session, tx.deadline)
-                called += 1
                 # Each in a savepoint of its own: a later one's rollback() is its own business.
                 session.commit()
                 session.expunge_all()
-        done, left = ours[:called], ours[called:]
         if left:
-            desk.records.give_back(tx, left)
-        if done:
-            _commit(desk, tx, done[0])
-    known = {item.key for item in done}
-    return [item for item in items if item.key not in known]
+            desk.records.give_back(tx, left.values(), tx.xid)
+        if called:
+            _commit(desk, tx, next(iter(called.values())))
+
+
+def _tell_of_raw_commit(desk: Desk, found: BaseException, item: str) -> None:
+    """Log it where the *item* that was called last has ended the transaction of all."""
+    if isinstance(found, TransactionEnded):
+        task, told = desk.task.name, error_text(found, desk.state.config.secrets)
+        extra = {"action": "item_ended_transaction", "task": task, "item": item}
+        logger.error("Task %s, item %s: %s", task, item, told, extra=extra)
 
 
 def do_alone(desk: Desk, item: Item, counted: bool) -> Record | None:
