@@ -90,10 +90,13 @@ def make_item_table(metadata: MetaData) -> Table:
         Column("args", Text),
         Column("error", Text),
         Column("instance", Text, nullable=False),
+        Column("queue_row", BigInteger),
         Column("started_at", Stamp, nullable=False),
         Column("finished_at", Stamp),
         # Of millions only the few that an operator asks for.
         Index("cronlock_item_open", "namespace", "state", postgresql_where=text("state <> 'done'")),
+        # For the removal of old ones; they lie in about the order in which they ended.
+        Index("cronlock_item_finished", "finished_at", postgresql_using="brin"),
     )
 
 

@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 import logging
-import time
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
 
 from flask import Flask
 from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
 
-from ..exceptions import NotDone, OutcomeUnknown, Unavailable
+from ..exceptions import NotDone
 from ..instance import with_pid
-from ..limits import LOCK_WAIT, SHORT_TIMEOUT
+from ..limits import LOCK_WAIT
+from ..sqlerrors import waited_for_row
 from ..state import AppState
 from ..texts import error_text, loggable
 from ..transaction import GuardedTransaction
+from .brief import brief, brief_write, patiently
 from .item import Item
-from .records import ENDED, Record, Records, State
+from .records import BUSY, ENDED, Record, Records, State
 from .task import Delivery, Task
 
 logger = logging.getLogger("flask_cronlock")
 
-PATIENCE = (1.0, 2.0, 4.0)
-"""Seconds to wait before what became of a call is written again, where the database is away."""
 LIMIT_WAIT = text("SELECT set_config('lock_timeout', :lock_timeout, true)")
 
 
@@ -36,8 +35,8 @@ class Desk:
     app: Flask
     state: AppState
     task: Task
-    _clock: datetime | None = None
-    _read_at: float = field(default_factory=time.monotonic)
+    queue_row: int
+    """The queue's number of what is being worked off."""
 
     @property
     def records(self) -> Records:
@@ -50,26 +49,29 @@ class Desk:
     def transaction(self) -> GuardedTransaction:
         """Return the transaction of items whose effect is in the database."""
         wait = min(LOCK_WAIT, self.timeout / 2)
-        return GuardedTransaction(self.state.db.engine, self.timeout, self._instance, wait)
+        instance = with_pid(self.state.config.instance)
+        return GuardedTransaction(self.state.db.engine, self.timeout, instance, wait)
 
-    @contextmanager
-    def short(self) -> Iterator[GuardedTransaction]:
-        """Yield a transaction of its own for a record, and commit it."""
-        engine = self.state.db.engine
-        with GuardedTransaction(engine, SHORT_TIMEOUT, self._instance) as tx:
-            self._clock, self._read_at = tx.clock, time.monotonic()
-            yield tx
+    def look(self, keys: Sequence[str]) -> dict[str, Record]:
+        """Return what is recorded of the items with *keys*."""
+        with brief(self.state) as tx:
+            return self.records.look(tx, keys, self.queue_row)
+
+    def begin(self, item: Item, follows: bool) -> Record | None:
+        """Count an attempt, and commit that; ``None`` where none is to be made.
+
+        :param follows: whether one may be made after another one that never ended.
+        """
+        with brief(self.state) as tx:
+            try:
+                record = self.records.begin(tx, item, follows, self.queue_row)
+            except DBAPIError as error:
+                if not waited_for_row(error):
+                    raise
+                return BUSY
             tx.prove()
             tx.commit()
-
-    @property
-    def _instance(self) -> str:
-        return with_pid(self.state.config.instance)
-
-    def time_in(self, wait: timedelta) -> datetime | None:
-        """Return when *wait* will be over, by the database's clock; ``None`` if it was not read."""
-        elapsed = timedelta(seconds=time.monotonic() - self._read_at)
-        return self._clock + elapsed + wait if self._clock else None
+        return record
 
     def fail(self, item: Item, record: Record, error: BaseException) -> Record:
         """Write, and log, that an attempt failed; return what is to become of the item."""
@@ -92,40 +94,41 @@ class Desk:
         return Record(State.DOUBT if in_doubt else State.FAILED, record.attempts, in_doubt)
 
     def abandon(self, item: Item) -> Record | None:
-        """Give up an item that no attempt is left for, or may follow; ``None`` if it has ended."""
-        with self.short() as tx:
-            record = self.records.look(tx, [item.key]).get(item.key)
-            if record is None or record.state in ENDED:
-                return None
-            died = record.state is State.STARTED
-            words = (
-                f"its worker died in attempt {record.attempts}" if died else "no attempt is left"
-            )
-            in_doubt = self.task.delivery is not Delivery.ONCE and (died or record.in_doubt)
-            fate = Record(State.DOUBT if in_doubt else State.FAILED, record.attempts, in_doubt)
-            self.records.end(tx, item, fate, words)
+        """Give up an item that no attempt is left for, or may follow; ``None`` if it has ended.
+
+        :data:`BUSY` where another worker has it in hand.
+        """
+        record = self.look([item.key]).get(item.key)
+        if record is None or record.state in ENDED:
+            return None
+        if record.held:
+            return BUSY
+        died = record.state is State.STARTED
+        words = f"its worker died in attempt {record.attempts}" if died else "no attempt is left"
+        in_doubt = self.task.delivery is not Delivery.ONCE and (died or record.in_doubt)
+        fate = Record(State.DOUBT if in_doubt else State.FAILED, record.attempts, in_doubt)
+        if not self.write(item, fate, words):
+            return None
         self._log(item, fate, None, words)
         return fate
 
-    def write(self, item: Item, record: Record, error: str | None = None) -> None:
-        """Write what became of an item."""
-        self._patiently(lambda tx: self.records.end(tx, item, record, error))
+    def write(self, item: Item, record: Record, error: str | None = None) -> bool:
+        """Write what became of an item, and tell whether it had not ended before."""
+
+        def write() -> bool:
+            with brief_write(self.state) as tx:
+                return self.records.end(tx, item, record, error)
+
+        return patiently(write)
 
     def give_back(self, items: Collection[Item], xid: str) -> None:
         """Take back the claims of the transaction *xid* that a raw COMMIT in a task has kept."""
-        self._patiently(lambda tx: self.records.give_back(tx, items, xid))
 
-    def _patiently(self, write: Callable[[GuardedTransaction], object]) -> None:
-        """Do *write* in a transaction of its own, again where the database is away for a while."""
-        for seconds in (*PATIENCE, None):
-            try:
-                with self.short() as tx:
-                    write(tx)
-                return
-            except (Unavailable, OutcomeUnknown):
-                if seconds is None:
-                    raise
-                time.sleep(seconds)
+        def write() -> None:
+            with brief_write(self.state) as tx:
+                self.records.give_back(tx, items, xid)
+
+        patiently(write)
 
     def _log(self, item: Item, fate: Record, error: BaseException | None, words: str) -> None:
         """Log a failure, with its traceback once the item is given up."""

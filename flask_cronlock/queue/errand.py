@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -15,16 +12,13 @@ from flask import Flask
 
 from ..answers import body_of, of_error
 from ..exceptions import BrokenSlot, CronLockError, LockLost, OutcomeUnknown, Unavailable
-from ..instance import with_pid
 from ..jobs import Job
-from ..limits import SHORT_TIMEOUT
 from ..results import Failed, Outcome, Ran, Reason, Skipped
 from ..runner import run_job
 from ..state import AppState
 from ..telling import log_words
 from ..texts import error_text
-from ..transaction import GuardedTransaction
-from .desk import PATIENCE
+from .brief import brief, brief_write, patiently
 from .requests import Request
 from .work import WHEN_UNAVAILABLE, Delivered, GivenUp, Redeliver
 
@@ -52,7 +46,7 @@ def run_request(app: Flask, state: AppState, delivered: Delivered) -> None:
         except (Unavailable, OutcomeUnknown) as error:
             words, _ = log_words(error, state.config.secrets)
             errand.log(logging.WARNING, "request_unavailable", f"put back, since: {words}")
-            raise errand.again(WHEN_UNAVAILABLE) from None
+            raise Redeliver(WHEN_UNAVAILABLE) from None
 
 
 class Errand:
@@ -62,12 +56,12 @@ class Errand:
         self._app, self._state, self._row = app, state, delivered.id
         self._job: str = delivered.args["job"]
         self._request = UUID(delivered.args["request"])
-        self._read_at, self._clock = time.monotonic(), datetime.now(UTC)
 
     def do(self) -> None:
         """Run the job, unless the request has ended, or is another row's by now."""
-        with self._short() as tx:
+        with brief_write(self._state) as tx:
             request = self._state.requests.begin(tx, self._request, self._row)
+            self._begun_at = tx.clock
         if request is None:
             self.log(logging.INFO, "request_over", "has ended before")
             return
@@ -93,7 +87,7 @@ class Errand:
 
     def _ran_before(self, request: Request, job: Job) -> Ran[Any] | None:
         """Return what a run came to that was kept, and whose worker died before it told."""
-        with self._short() as tx:
+        with brief(self._state) as tx:
             run = self._state.requests.kept_run(tx, self._state.ledger.run, request)
         if run is None:
             return None
@@ -112,13 +106,13 @@ class Errand:
         if isinstance(outcome, Skipped) and outcome.reason is Reason.ALREADY_RUNNING:
             self._give_back(request)
             self.log(logging.INFO, "request_put_back", "put back: its job is running elsewhere")
-            raise self.again(WHILE_RUNNING)
+            raise Redeliver(WHILE_RUNNING)
         last = request.runs >= MOST_RUNS
         if isinstance(outcome, Failed) and not last and not isinstance(outcome.error, BrokenSlot):
             wait = FIRST_WAIT * 2 ** (request.runs - 1)
             words = f"run {request.runs} of {MOST_RUNS} failed; the next in {wait.seconds} s"
             self.log(logging.WARNING, "request_put_back", words)
-            raise self.again(wait)
+            raise Redeliver(wait)
         self._end(request, body_of(outcome, self._state.config.secrets))
         if isinstance(outcome, Failed):
             why = error_text(outcome.error, self._state.config.secrets).rstrip(".: ")
@@ -127,10 +121,10 @@ class Errand:
     def _refuse(self, request: Request, error: CronLockError) -> None:
         """Put back what this worker's release refuses: that of a newer one may know it."""
         words, _ = log_words(error, self._state.config.secrets)
-        if self._clock - request.requested_at.astimezone(UTC) < REFUSED_UNTIL:
+        if self._begun_at - request.requested_at.astimezone(UTC) < REFUSED_UNTIL:
             self._give_back(request)
             self.log(logging.WARNING, "request_refused", f"put back, since: {words}")
-            raise self.again(WHEN_REFUSED)
+            raise Redeliver(WHEN_REFUSED)
         self._end(request, {**request.about, **of_error(error, {}).body})
         self._give_up(f"given up, since: {words}")
 
@@ -139,34 +133,17 @@ class Errand:
         raise GivenUp(words)
 
     def _give_back(self, request: Request) -> None:
-        with self._short() as tx:
+        with brief_write(self._state) as tx:
             self._state.requests.give_back(tx, request)
 
     def _end(self, request: Request, body: dict[str, object]) -> None:
-        """Write what became of it, with some patience: else it would be run for again."""
-        for seconds in (*PATIENCE, None):
-            try:
-                with self._short() as tx:
-                    self._state.requests.end(tx, request, json.dumps(body))
-                return
-            except Unavailable:
-                if seconds is None:
-                    raise
-                time.sleep(seconds)
+        """Write what became of it: else it would be run for again."""
 
-    @contextmanager
-    def _short(self) -> Iterator[GuardedTransaction]:
-        """Yield a transaction of its own for the request's row, and commit it."""
-        instance = with_pid(self._state.config.instance)
-        with GuardedTransaction(self._state.db.engine, SHORT_TIMEOUT, instance) as tx:
-            self._clock, self._read_at = tx.clock, time.monotonic()
-            yield tx
-            tx.prove()
-            tx.commit()
+        def write() -> None:
+            with brief_write(self._state) as tx:
+                self._state.requests.end(tx, request, json.dumps(body))
 
-    def again(self, wait: timedelta) -> Redeliver:
-        """Return what has the row put back for *wait*, by the database's clock once it was read."""
-        return Redeliver(self._clock + timedelta(seconds=time.monotonic() - self._read_at) + wait)
+        patiently(write)
 
     def log(self, level: int, action: str, words: str) -> None:
         """Log one line about the request."""

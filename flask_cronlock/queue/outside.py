@@ -6,7 +6,7 @@ from ..contexts import fresh_context
 from ..limits import Deadline
 from .desk import Desk
 from .item import Item
-from .records import Record, State
+from .records import BUSY, Record, State
 from .surety import mind_commits
 from .task import Delivery
 
@@ -18,10 +18,11 @@ def do_outside(desk: Desk, item: Item) -> Record | None:
     in doubt; at least once, it is made again, with the same key.
     """
     follows = desk.task.delivery is Delivery.AT_LEAST_ONCE
-    with desk.short() as tx:
-        record = desk.records.begin(tx, item, follows)
+    record = desk.begin(item, follows)
     if record is None:
         return desk.abandon(item)
+    if record is BUSY:
+        return record
     db = desk.state.db
     try:
         with fresh_context(desk.app, db):

@@ -10,18 +10,22 @@ from typing import Any
 
 from sqlalchemy import (
     ARRAY,
+    BigInteger,
     Boolean,
     Integer,
     MetaData,
     Text,
     and_,
     bindparam,
+    column,
     delete,
     func,
     literal,
+    literal_column,
     not_,
     or_,
     select,
+    table,
     text,
 )
 from sqlalchemy.dialects import postgresql
@@ -48,6 +52,8 @@ class State(StrEnum):
 
 ENDED = (State.DONE, State.DOUBT, State.FAILED)
 OPEN = (State.STARTED, State.WAITING)
+QUEUE = table("procrastinate_jobs", column("id"), column("status"))
+THIS_ROW = bindparam("this_row", type_=BigInteger)
 WRITTEN_BY = text("xmin = CAST(CAST(:xid AS xid8) AS xid)")
 
 
@@ -58,6 +64,12 @@ class Record:
     state: State
     attempts: int
     in_doubt: bool
+    held: bool = False
+    """Whether another row of the queue, which a worker has in hand, is where it was started."""
+
+
+BUSY = Record(State.STARTED, 0, False, held=True)
+"""Another worker has it in hand, or what became of it is not known yet."""
 
 
 class Records:
@@ -69,15 +81,17 @@ class Records:
         self._claim = self._upsert(State.DONE)
         self._begin = self._upsert(State.STARTED)
 
-    def look(self, tx: GuardedTransaction, keys: Sequence[str]) -> dict[str, Record]:
-        """Return the rows that there are of *keys*."""
-        row = self.table.c
-        known = select(row.key, row.state, row.attempts, row.in_doubt).where(
+    def look(
+        self, tx: GuardedTransaction, keys: Sequence[str], queue_row: int
+    ) -> dict[str, Record]:
+        """Return the rows that there are of *keys*, as they are for a row of the queue."""
+        row, held = self.table.c, self._held.label("held")
+        known = select(row.key, row.state, row.attempts, row.in_doubt, held).where(
             row.key == func.any(bindparam("keys", type_=ARRAY(Text)))
         )
         return {
-            found.key: Record(State(found.state), found.attempts, found.in_doubt)
-            for found in tx.execute(known, {"keys": list(keys)})
+            found.key: Record(State(found.state), found.attempts, found.in_doubt, found.held)
+            for found in tx.execute(known, {"keys": list(keys), "this_row": queue_row})
         }
 
     def claim_all(self, tx: GuardedTransaction, items: Collection[Item]) -> set[str]:
@@ -97,38 +111,38 @@ class Records:
         mine = self.table.c.key == func.any(keys)
         tx.execute(delete(self.table).where(mine, WRITTEN_BY.bindparams(xid=xid)))
 
-    def claim(self, tx: GuardedTransaction, item: Item, counted: bool) -> Record | None:
+    def claim(
+        self, tx: GuardedTransaction, item: Item, counted: bool, queue_row: int
+    ) -> Record | None:
         """Write ``done`` in the transaction of what is done; ``None`` where another has ended it.
 
         :param counted: whether this attempt was counted before.
         """
-        return self._put(tx, self._claim, item, more=int(not counted), follows=True)
+        about = {"args": None, "queue_row": queue_row}
+        more = int(not counted)
+        return self._put(tx, self._claim, item, {**about, "more": more, "follows": True})
 
-    def begin(self, tx: GuardedTransaction, item: Item, follows: bool) -> Record | None:
+    def begin(
+        self, tx: GuardedTransaction, item: Item, follows: bool, queue_row: int
+    ) -> Record | None:
         """Count an attempt, to be committed before the call; ``None`` where none is to be made.
 
         :param follows: whether one may be made after another one that never ended.
+        :param queue_row: where the item is from; the same one may be in another row, too.
         """
-        return self._put(tx, self._begin, item, more=1, follows=follows, keep=True)
+        about = {"args": json.dumps(item.as_row()), "queue_row": queue_row}
+        return self._put(tx, self._begin, item, {**about, "more": 1, "follows": follows})
 
     def _put(
-        self,
-        tx: GuardedTransaction,
-        statement: Any,
-        item: Item,
-        more: int,
-        follows: bool,
-        keep: bool = False,
+        self, tx: GuardedTransaction, statement: Any, item: Item, values: Mapping[str, Any]
     ) -> Record | None:
-        values = {
+        about = {
             **_about(item, tx),
-            "args": json.dumps(item.as_row()) if keep else None,
             "most": item.task.attempts,
             "doubts": item.task.delivery is not Delivery.ONCE,
-            "more": more,
-            "follows": follows,
+            "this_row": values["queue_row"],
         }
-        row = tx.execute(statement, values).one_or_none()
+        row = tx.execute(statement, {**about, **values}).one_or_none()
         return row and Record(State(row.state), row.attempts, row.in_doubt)
 
     def end(
@@ -137,8 +151,11 @@ class Records:
         item: Item,
         record: Record,
         error: str | None = None,
-    ) -> None:
-        """Write what became of an attempt; what has ended meanwhile stays, but for a doubt."""
+    ) -> bool:
+        """Write what became of an attempt; what has ended meanwhile stays, but for a doubt.
+
+        :returns: whether it was written.
+        """
         values = {
             **_about(item, tx),
             "state": record.state,
@@ -152,13 +169,26 @@ class Records:
         kept = ("state", "attempts", "in_doubt", "error", "args", "finished_at", "instance")
         settles = record.state is State.DONE
         states = [*OPEN, State.DOUBT] if settles else OPEN
-        tx.execute(
-            insert.on_conflict_do_update(
-                index_elements=[self.table.c.key],
-                set_={name: insert.excluded[name] for name in kept},
-                where=self.table.c.state.in_(states),
-            )
+        upsert = insert.on_conflict_do_update(
+            index_elements=[self.table.c.key],
+            set_={name: insert.excluded[name] for name in kept},
+            where=self.table.c.state.in_(states),
         )
+        return tx.execute(upsert.returning(self.table.c.key)).one_or_none() is not None
+
+    @property
+    def _held(self) -> Any:
+        """Return whether a worker has the item in hand from another row of the queue.
+
+        A worker that died with it in hand has its row taken from it; then this is false.
+        """
+        started = and_(
+            self.table.c.state == State.STARTED.value, self.table.c.queue_row != THIS_ROW
+        )
+        doing = and_(
+            QUEUE.c.id == self.table.c.queue_row, QUEUE.c.status == literal_column("'doing'")
+        )
+        return and_(started, select(QUEUE.c.id).where(doing).exists())
 
     def _all_done(self) -> Any:
         key = func.unnest(bindparam("keys", type_=ARRAY(Text))).column_valued("key")
@@ -203,9 +233,12 @@ class Records:
                 "finished_at": insert.excluded.finished_at,
                 "instance": insert.excluded.instance,
                 "args": insert.excluded.args,
+                "queue_row": insert.excluded.queue_row,
                 "error": table.c.error if state is State.STARTED else None,
             },
-            where=and_(table.c.state.in_(OPEN), left, or_(follows, not_(was_started))),
+            where=and_(
+                table.c.state.in_(OPEN), left, or_(follows, not_(was_started)), not_(self._held)
+            ),
         ).returning(table.c.state, table.c.attempts, table.c.in_doubt)
 
 

@@ -40,7 +40,8 @@ class Retries(BaseRetryStrategy):
     def get_retry_decision(self, *, exception: BaseException, job: Job) -> RetryDecision | None:
         """Return when it is due again, or ``None`` where it has failed."""
         if isinstance(exception, Redeliver):
-            return RetryDecision(retry_at=exception.at)
+            again = exception.wait
+            return RetryDecision(retry_at=self._in(again.total_seconds()) if again else None)
         if isinstance(exception, GivenUp):
             return None
         if isinstance(exception, UnknownHere):

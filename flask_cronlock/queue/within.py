@@ -15,12 +15,9 @@ from ..texts import error_text
 from ..transaction import GuardedTransaction
 from .desk import LIMIT_WAIT, Desk
 from .item import Item
-from .records import Record, State
+from .records import BUSY, Record, State
 
 logger = logging.getLogger("flask_cronlock")
-
-BUSY = Record(State.STARTED, 0, False)
-"""Another worker has it in hand, or what became of it is not known yet."""
 
 
 def do_together(desk: Desk, items: Sequence[Item], stopping: Callable[[], bool]) -> list[Item]:
@@ -49,7 +46,12 @@ def _call_together(
 ) -> None:
     """Call what is claimed of *items*, each noted in *called* before that, and commit."""
     with own_context(desk.app, desk.state.db, desk.task.name), tx:
-        mine = desk.records.claim_all(tx, items)
+        try:
+            mine = desk.records.claim_all(tx, items)
+        except DBAPIError as error:
+            if not waited_for_row(error):
+                raise
+            return
         tx.prove()
         tx.execute(LIMIT_WAIT, {"lock_timeout": tx.lock_timeout})
         tx.guard()
@@ -82,7 +84,7 @@ def do_alone(desk: Desk, item: Item, counted: bool) -> Record | None:
     """Do one item in a transaction of its own; ``None`` if it has ended already."""
     with own_context(desk.app, desk.state.db, desk.task.name), desk.transaction() as tx:
         try:
-            record = desk.records.claim(tx, item, counted)
+            record = desk.records.claim(tx, item, counted, desk.queue_row)
         except DBAPIError as error:
             if not waited_for_row(error):
                 raise
@@ -105,7 +107,7 @@ def do_alone(desk: Desk, item: Item, counted: bool) -> Record | None:
 
 def _commit(desk: Desk, tx: GuardedTransaction, item: Item) -> None:
     def is_kept(other: GuardedTransaction) -> bool:
-        found = desk.records.look(other, [item.key]).get(item.key)
+        found = desk.records.look(other, [item.key], desk.queue_row).get(item.key)
         return found is not None and found.state is State.DONE
 
     tx.check()

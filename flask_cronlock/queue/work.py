@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from flask import Flask
@@ -17,7 +17,7 @@ from .desk import Desk
 from .item import Item
 from .origin import Origin
 from .outside import do_outside
-from .records import ENDED, Record, State
+from .records import BUSY, ENDED, Record, State
 from .tally import Tally
 from .task import Delivery, Task
 from .within import do_alone, do_together
@@ -41,11 +41,11 @@ class Delivered:
 
 
 class Redeliver(Exception):
-    """The row is to be put back, and to be due at a time, by the database's clock, or at once."""
+    """The row is to be put back, and to be due after a wait, or at once."""
 
-    def __init__(self, at: datetime | None) -> None:
-        super().__init__(f"due again at {at}" if at else "due again at once")
-        self.at = at
+    def __init__(self, wait: timedelta | None = None) -> None:
+        super().__init__(f"due again in {wait}" if wait else "due again at once")
+        self.wait = wait
 
 
 class GivenUp(Exception):
@@ -62,20 +62,19 @@ def work_off(
     """
     tally = Tally(task.name, delivered.id)
     with app.app_context():
-        desk = Desk(app, state, task)
+        desk = Desk(app, state, task, delivered.id)
         try:
             _work_off(desk, delivered, tally, stopping)
         except (Unavailable, OutcomeUnknown) as error:
             words, _ = log_words(error, state.config.secrets)
             _log(logging.WARNING, "row_unavailable", tally, f" so far; put back, since: {words}")
-            raise Redeliver(desk.time_in(WHEN_UNAVAILABLE)) from None
+            raise Redeliver(WHEN_UNAVAILABLE) from None
     return tally
 
 
 def _work_off(desk: Desk, delivered: Delivered, tally: Tally, stopping: Stopping) -> None:
     items = _items(desk.task, delivered.args)
-    with desk.short() as tx:
-        records = desk.records.look(tx, list(items))
+    records = desk.look(list(items))
     ended = {key for key, record in records.items() if record.state in ENDED}
     todo = [item for key, item in items.items() if key not in ended]
     tally.known = len(ended)
@@ -130,16 +129,17 @@ def _do(desk: Desk, item: Item, in_database: bool, was_delivered: bool) -> Recor
         return do_outside(desk, item)
     if not was_delivered:
         return do_alone(desk, item, counted=False)
-    with desk.short() as tx:
-        counted = desk.records.begin(tx, item, follows=True)
+    counted = desk.begin(item, follows=True)
+    if counted is BUSY:
+        return counted
     return do_alone(desk, item, counted=True) if counted else desk.abandon(item)
 
 
 def _end(desk: Desk, tally: Tally, waits: list[timedelta]) -> None:
     if tally.left or waits:
-        at = None if tally.left else desk.time_in(max(waits))
+        wait = None if tally.left else max(waits)
         _log(logging.INFO, "row_put_back", tally, "; put back")
-        raise Redeliver(at)
+        raise Redeliver(wait)
     if tally.doubt or tally.failed:
         _log(logging.ERROR, "row_given_up", tally, "; `flask cron items` lists them")
         raise GivenUp(str(tally))

@@ -95,7 +95,7 @@ def test_what_was_surely_not_done_is_tried_again(world: World, play: Play) -> No
     row = play.deferred([NotDone("refused"), None])
     with pytest.raises(Redeliver) as told:
         work(world, row)
-    assert told.value.at is not None
+    assert told.value.wait is not None
     assert records(world) == [("waiting", 1, False)]
     assert work(world, row, 1).done == 1
     assert records(world) == [("done", 2, False)]

@@ -94,7 +94,7 @@ def test_one_that_is_settled_is_done_and_is_not_called_again(
     assert result.stdout == "0 deferred anew, 1 settled.\n", result.output
     assert listed(world).keys() == {"2"}
     assert rows(world) == []
-    fails(cron(world, "items", "--retry", key), 1, "`flask cron items` lists the keys")
+    fails(cron(world, "items", "--retry", key), 2, "`flask cron items` lists the keys")
 
 
 def test_all_that_failed_are_retried_at_once_and_those_in_doubt_only_where_they_are_named(
@@ -111,15 +111,55 @@ def test_all_that_failed_are_retried_at_once_and_those_in_doubt_only_where_they_
     assert calls[3:] == [2, 1]
     assert listed(world) == {}
     assert cron(world, "items", "--retry-all").stdout.startswith("0 deferred")
-    fails(cron(world, "items", "--retry-all", "--task", "x"), 1, "decorate the function")
-    fails(cron(world, "items", "--task", "send"), 2, "--task goes with --retry-all.")
+    fails(cron(world, "items", "--retry-all", "--task", "x"), 2, "decorate the function")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("--task send", "--task goes with --retry-all."),
+        ("--retry-all --state waiting", "what is in doubt or failed"),
+        ("--retry-all --state failed --state started", "what is in doubt or failed"),
+        ("--retry-all --json", "for the list alone"),
+        ("--retry KEY --json", "for the list alone"),
+        ("--settle KEY --limit 3", "for the list alone"),
+        ("--retry KEY --state doubt", "--state goes with the list"),
+        ("--settle KEY --state doubt", "--state goes with the list"),
+    ],
+)
+def test_what_would_be_ignored_is_refused(
+    world: World, calls: list[int], words: str, told: str
+) -> None:
+    key = listed(world)["1"]["key"]
+
+    fails(cron(world, "items", *words.replace("KEY", key).split()), 2, told)
+
+    assert listed(world).keys() == {"1", "2"}
+    assert rows(world) == []
+
+
+def test_without_the_queue_none_is_retried_and_the_cure_is_told(
+    world: World, calls: list[int]
+) -> None:
+    function = "ALTER FUNCTION procrastinate_defer_jobs_v1 RENAME TO elsewhere"
+    world.database.query(function)
+    try:
+        result = cron(world, "items", "--retry-all")
+    finally:
+        world.database.query("ALTER FUNCTION elsewhere RENAME TO procrastinate_defer_jobs_v1")
+
+    fails(result, 1, "run `flask cron init-db`")
+    assert "those of the queue" in result.stderr
+    assert listed(world).keys() == {"1", "2"}
 
 
 def test_with_one_key_that_is_wrong_nothing_is_changed(world: World, calls: list[int]) -> None:
     key = listed(world)["1"]["key"]
 
-    fails(cron(world, "items", "--retry", key, "--settle", "x"), 1, "`flask cron items` lists")
+    result = cron(world, "items", "--retry", key, "--settle", "x")
 
+    fails(result, 2, "`flask cron items` lists")
+    assert "deferred" not in result.stderr
     assert listed(world).keys() == {"1", "2"}
     assert rows(world) == []
 
@@ -129,7 +169,7 @@ def test_another_namespace_sees_and_changes_none(world: World, calls: list[int])
     other = World(world.database, CRONLOCK_NAMESPACE="other")
     try:
         assert listed(other) == {}
-        fails(cron(other, "items", "--settle", key), 1, "lists the keys")
+        fails(cron(other, "items", "--settle", key), 2, "lists the keys")
     finally:
         other.close()
 

@@ -166,7 +166,7 @@ def test_a_worker_that_is_to_end_puts_back_what_it_has_not_begun(world: World, p
     row = play.deferred(nothing, 20)
     with pytest.raises(Redeliver) as told:
         work(world, row, stopping=lambda: len(play.called) == 7)
-    assert told.value.at is None
+    assert told.value.wait is None
     assert world.notes == named(range(7))
     assert records(world) == [("done", 1, False)] * 7
 
@@ -216,7 +216,7 @@ def test_claims_of_another_transaction_are_not_given_back(world: World, play: Pl
         task = state.tasks.get("write")
         origin = Origin.from_json(row.args["origin"])
         items = [Item.of(task, origin, arguments) for arguments in row.items]
-        desk = Desk(world.app, state, task)
+        desk = Desk(world.app, state, task, row.id)
         desk.give_back(items, xid="3")
         assert len(records(world)) == 3
         desk.give_back(

@@ -114,7 +114,7 @@ def test_an_item_in_another_workers_hands_is_put_back_and_then_known(
             assert gate.entered.wait(60), working
             with pytest.raises(Redeliver) as told:
                 work(world, row)
-            assert told.value.at is not None
+            assert told.value.wait is not None
         finally:
             gate.open()
         assert working.result(60).done == 1
