@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
@@ -119,6 +120,16 @@ def served(module_world: World) -> World:
     """The module's one world with one job, ``x``, without slots: each time it runs is marked."""
     module_world.cron.job("x")(module_world.mark)
     return module_world
+
+
+@pytest.fixture(autouse=True)
+def log_as_it_was() -> Iterator[None]:
+    """Undo what a command set up for its log that was run in this process."""
+    logger = logging.getLogger("flask_cronlock")
+    level, handlers = logger.level, [*logger.handlers]
+    yield
+    logger.setLevel(level)
+    logger.handlers[:] = handlers
 
 
 @pytest.fixture

@@ -23,15 +23,19 @@ from .errand import run_request
 from .keeper import Keeper
 from .manager import Manager
 from .outage import Outage
-from .retries import Retries, UnknownHere
+from .retries import Retries
 from .sweeping import Sweep
 from .task import RUN_TASK
-from .work import Delivered, work_off
+from .work import Delivered, UnknownHere, work_off
 
 FORGET_AFTER = 3600.0
 """Seconds after which a worker that shows no sign of life is off Procrastinate's list."""
 NEVER = 86_400.0
 NUDGE = 0.5
+NOT_REGISTERED = (
+    "no module that is imported here registers it: import it where the app is made, or wait for "
+    "workers of the release that has it"
+)
 
 
 class Belt:
@@ -152,7 +156,7 @@ class Belt:
         if job.task_name == RUN_TASK:
             return partial(run_request, self._app, self._state, delivered)
         if job.task_name not in tasks:
-            raise UnknownHere
+            raise UnknownHere(NOT_REGISTERED)
 
         def stopping() -> bool:
             return self._stopping or bool(context.should_abort())

@@ -25,7 +25,7 @@ class Origin:
     """Where an item comes from; kept with it in the queue."""
 
     namespace: str
-    once: str
+    scope: str
     """What is the same whenever the same thing is deferred: job and slot, or else an id."""
     job: str | None = None
     slot: str | None = None
@@ -57,20 +57,34 @@ class Origin:
     def key(self, task: Task, arguments: Mapping[str, Any]) -> str:
         """Return the key of one item: the same for the same slot, task and arguments.
 
-        It is made where the item is worked off, so that it does not depend on how it was deferred.
+        It is made where the item is worked off, so that it does not depend on how it was deferred;
+        and of what was deferred alone, so that no release with another default changes it.
         """
-        named = {name: arguments.get(name) for name in task.key} if task.key else arguments
-        text = _text_of(named)
+        named = {n: arguments[n] for n in task.key if n in arguments} if task.key else arguments
+        text = _text_of(_kept(named), plain=len(task.key) == 1)
         if len(text) > LONGEST_PART:
             text = "#" + hashlib.sha256(text.encode()).hexdigest()
-        return "/".join((self.namespace, self.once, task.name, text))
+        return "/".join((self.namespace, self.scope, task.name, text))
 
 
-def _text_of(named: Mapping[str, Any]) -> str:
-    """Return text that no other arguments have: of a single one itself, where that is plain."""
-    only = next(iter(named.values())) if len(named) == 1 else None
+def _text_of(named: Mapping[str, Any], plain: bool) -> str:
+    """Return text that no other arguments have.
+
+    :param plain: whether it may be the value itself, where there is one; not where others may be
+        given instead of it.
+    """
+    only = next(iter(named.values())) if plain and named else None
     if type(only) is int:
         return str(only)
     if isinstance(only, str) and only and not NOT_PLAIN.fullmatch(only):
         return only
     return json.dumps(named, sort_keys=True)
+
+
+def _kept(value: Any) -> Any:
+    """Return *value* as it is once more in PostgreSQL, which keeps no float of a whole number."""
+    if isinstance(value, Mapping):
+        return {name: _kept(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_kept(part) for part in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value

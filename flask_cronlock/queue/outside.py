@@ -29,8 +29,9 @@ def do_outside(desk: Desk, item: Item) -> Record | None:
             session = db.session()
             mind_commits(session, db.engine)
             item.call(session, Deadline(desk.timeout), record.attempts)
-            db.session.commit()
-    except (Exception, SystemExit) as error:
+            if db.session().in_transaction():
+                db.session.commit()
+    except BaseException as error:
         return desk.fail(item, record, error)
     fate = Record(State.DONE, record.attempts, False)
     desk.write(item, fate)

@@ -13,21 +13,17 @@ from procrastinate.retry import BaseRetryStrategy, RetryDecision
 
 from ..telling import log_words
 from .heart import Heart
-from .work import GivenUp, Redeliver
+from .work import GivenUp, Redeliver, UnknownHere
 
 logger = logging.getLogger("flask_cronlock")
 
 UNKNOWN_WAIT = 30.0
-MOST_UNKNOWN = 2880
-"""How often a row waits for a worker that knows its task: for a day."""
+PATIENT_FOR = 10
+"""How often a row comes back that soon; then ever later, to the longest wait, and never fails."""
 FIRST_WAIT = 10.0
 LONGEST_WAIT = 600.0
 MOST_BROKEN = 20
 """How often a worker tries a row again that breaks its own code."""
-
-
-class UnknownHere(Exception):
-    """This worker's code has no task of the row's name: that of a newer release may have one."""
 
 
 class Retries(BaseRetryStrategy):
@@ -36,6 +32,7 @@ class Retries(BaseRetryStrategy):
     def __init__(self, heart: Heart, secrets: Iterable[bytes]) -> None:
         self._heart, self._secrets = heart, tuple(secrets)
         self._broken: Counter[int | None] = Counter()
+        self._unknown: Counter[int | None] = Counter()
 
     def get_retry_decision(self, *, exception: BaseException, job: Job) -> RetryDecision | None:
         """Return when it is due again, or ``None`` where it has failed."""
@@ -45,13 +42,20 @@ class Retries(BaseRetryStrategy):
         if isinstance(exception, GivenUp):
             return None
         if isinstance(exception, UnknownHere):
-            # At random: else a worker that looks each second may be the first to come each time.
-            chosen = UNKNOWN_WAIT * random.uniform(0.5, 1.5)
-            wait = chosen if job.attempts < MOST_UNKNOWN else None
+            wait: float | None = self._until_known(job)
         else:
             wait = self._after_break(job)
         self._tell(exception, job, wait)
         return RetryDecision(retry_at=self._in(wait)) if wait else None
+
+    def _until_known(self, job: Job) -> float:
+        """Return the wait for a release that knows the row: what is in it has no record yet.
+
+        At random, else a worker that looks each second may be the first to come each time.
+        """
+        self._unknown[job.id] += 1
+        longer = max(1.0, self._unknown[job.id] / PATIENT_FOR)
+        return min(UNKNOWN_WAIT * longer, LONGEST_WAIT) * random.uniform(0.5, 1.5)
 
     def _after_break(self, job: Job) -> float | None:
         """Return the wait; the row's own count has grown by what was no break, too."""
@@ -71,7 +75,7 @@ class Retries(BaseRetryStrategy):
         then = f"it is tried again in {wait:.1f} s" if wait else "it has failed"
         level = logging.WARNING if wait else logging.ERROR
         extra = {"action": "row_broken", "task": job.task_name, "row": job.id}
-        words = "Task %s, row %s: %s; %s."
+        words = "Task %s, queue row %s: %s; %s."
         if isinstance(error, UnknownHere):
-            told, shown = "no code here has this task", None
+            told, shown = str(error), None
         logger.log(level, words, job.task_name, job.id, told, then, exc_info=shown, extra=extra)

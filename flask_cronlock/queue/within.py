@@ -29,7 +29,7 @@ def do_together(desk: Desk, items: Sequence[Item], stopping: Callable[[], bool])
     called: dict[str, Item] = {}
     try:
         _call_together(desk, tx, items, stopping, called)
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
         if tx.xid is not None and not isinstance(error, OutcomeUnknown):
             desk.give_back([item for item in items if item.key not in called], tx.xid)
             _tell_of_raw_commit(desk, tx.explain(error), next(reversed(called), ""))
@@ -98,7 +98,7 @@ def do_alone(desk: Desk, item: Item, counted: bool) -> Record | None:
                 item.call(session, tx.deadline, record.attempts)
             _commit(desk, tx, item)
             return record
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
             failure = tx.explain(error)
     if isinstance(failure, OutcomeUnknown):
         return BUSY

@@ -48,6 +48,11 @@ class Redeliver(Exception):
         self.wait = wait
 
 
+class UnknownHere(Exception):
+    """This worker's code has no task of the row's name, or it takes other arguments: that of
+    another release may know better."""
+
+
 class GivenUp(Exception):
     """Of the row's items some failed for good, or are in doubt, and the others are done."""
 
@@ -59,6 +64,7 @@ def work_off(
 
     :raises Redeliver: when some are to be tried again.
     :raises GivenUp: when none is, and some have failed or are in doubt.
+    :raises UnknownHere: before anything is done, when the arguments are those of another release.
     """
     tally = Tally(task.name, delivered.id)
     with app.app_context():
@@ -74,6 +80,8 @@ def work_off(
 
 def _work_off(desk: Desk, delivered: Delivered, tally: Tally, stopping: Stopping) -> None:
     items = _items(desk.task, delivered.args)
+    for item in items.values():
+        _refuse_unknown(desk.task, item)
     records = desk.look(list(items))
     ended = {key for key, record in records.items() if record.state in ENDED}
     todo = [item for key, item in items.items() if key not in ended]
@@ -91,6 +99,14 @@ def _work_off(desk: Desk, delivered: Delivered, tally: Tally, stopping: Stopping
         if fate and fate.state in (State.STARTED, State.WAITING):
             waits.append(desk.task.wait_after(fate.attempts) if fate.attempts else SOON)
     _end(desk, tally, waits)
+
+
+def _refuse_unknown(task: Task, item: Item) -> None:
+    """Raise before an attempt is counted where the function cannot be called with the arguments."""
+    try:
+        task.signature.bind(**item.arguments)
+    except TypeError as error:
+        raise UnknownHere(f"the task here does not take its arguments: {error}") from None
 
 
 def _items(task: Task, args: Mapping[str, Any]) -> dict[str, Item]:
@@ -114,7 +130,7 @@ def _together(desk: Desk, items: list[Item], tally: Tally, stopping: Stopping) -
             items = left
     except (Unavailable, OutcomeUnknown):
         raise
-    except (Exception, SystemExit):
+    except BaseException:
         logger.debug("Task %s: now its items one by one.", desk.task.name, exc_info=True)
     return items
 

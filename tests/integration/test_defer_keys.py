@@ -89,7 +89,7 @@ def test_a_slot_that_failed_and_runs_again_gives_the_same_keys(
     [row] = rows(world)
     assert str(seen[1]) not in str(row.args)
     work(world, row)
-    assert keys == [f"/{row.args['origin']['once']}/send/1"]
+    assert keys == [f'/{row.args["origin"]["scope"]}/send/{{"n": 1}}']
 
 
 def test_a_redelivery_has_the_same_key_and_another_attempt(world: World) -> None:

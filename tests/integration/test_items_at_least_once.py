@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 
 import pytest
+from flask_sqlalchemy import SQLAlchemy
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
@@ -186,3 +188,20 @@ def test_a_call_may_take_a_new_session_and_defer_more(world: World, play: Play) 
         work(world, rows(world)[-1])
         assert world.notes == ["sent"] * done
         assert len(rows(world)) == 2
+
+
+def test_a_session_that_begins_by_hand_only_is_committed_where_it_was_begun(
+    make_world: Callable[..., World],
+) -> None:
+    world = make_world(db=SQLAlchemy(session_options={"autobegin": False}))
+
+    @world.cron.task(delivery="at_least_once", attempts=1)
+    def send(n: int) -> None:
+        world.mark()
+
+    with world.app.app_context(), world.db.session.begin():
+        world.cron.defer(world.db.session, send, n=1)
+    [row] = rows(world)
+
+    assert work(world, row).done == 1
+    assert world.marks == 1

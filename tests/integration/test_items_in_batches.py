@@ -125,7 +125,7 @@ def test_a_raw_commit_of_one_loses_none_and_repeats_none(
     assert set(records(world, "state")) == {"done"}
     assert play.called == [*range(20)]
     [told] = [r for r in caplog.records if "TransactionEnded" in r.getMessage()]
-    assert told.item.endswith("/write/7")  # type: ignore[attr-defined]
+    assert told.item.endswith('/write/{"n": 7}')  # type: ignore[attr-defined]
 
 
 def test_none_ends_the_transaction_of_all_by_sqlalchemy(world: World, play: Play) -> None:
