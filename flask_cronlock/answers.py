@@ -33,6 +33,8 @@ from .texts import value_text
 
 RETRY_AFTER = "30"
 """Seconds after which a scheduler may ask again when no run was possible."""
+LOOK_AFTER = "5"
+"""Seconds after which it is worth asking what became of a run on a worker."""
 
 FAILURES: list[tuple[type[BaseException], int, str]] = [
     (JobTimeout, HTTPStatus.GATEWAY_TIMEOUT, "Job timed out"),
@@ -111,7 +113,8 @@ def of_queued(queued: Queued, location: str) -> Answer:
         "request": str(queued.request),
     }
     known = _known(next_slot=_stamp(queued.next_slot), instance=queued.instance or None)
-    return Answer(HTTPStatus.ACCEPTED, body | known, {"Location": location})
+    headers = {"Location": location, "Retry-After": LOOK_AFTER}
+    return Answer(HTTPStatus.ACCEPTED, body | known, headers)
 
 
 def of_request(request: Request, queue_state: str | None) -> Answer:
@@ -121,7 +124,9 @@ def of_request(request: Request, queue_state: str | None) -> Answer:
         about["state"] = {"todo": "queued", "doing": "running"}.get(queue_state or "", "lost")
     if about["state"] == "lost":
         about["hint"] = "Its row is gone from the queue: POST to the job again"
-    return Answer(HTTPStatus.OK, request.about | about)
+    goes_on = about["state"] in ("queued", "running")
+    headers = {"Retry-After": LOOK_AFTER} if goes_on else {}
+    return Answer(HTTPStatus.OK, request.about | about, headers)
 
 
 def about_request(run: Run) -> dict[str, Any]:

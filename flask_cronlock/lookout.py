@@ -142,6 +142,8 @@ class Lookout:
         match result:
             case Ran() | Skipped(Reason.ALREADY_RAN | Reason.TOO_LATE) | Failed(BrokenSlot()):
                 entry.settle(firing.slot)
+            case Queued(given_up=True):
+                entry.settle(firing.slot)
             case Skipped(Reason.ALREADY_RUNNING):
                 entry.elsewhere, entry.wait_until = True, now + RECHECK
             case Failed():

@@ -31,6 +31,8 @@ def hand_over(
 ) -> Queued | Outcome:
     """Have a worker run *job* for the slot *named*, or else for the newest; it is asked once.
 
+    What the workers have given up is begun anew by a hit, but not by a clock.
+
     :returns: an outcome where there is nothing to run, as a run would have found.
     :raises RefusedRun: when the wish itself is wrong.
     :raises Unavailable: when the queue could not be reached.
@@ -57,26 +59,27 @@ def _attempt(state: AppState, plan: Plan) -> Queued | Outcome:
         admission = state.ledger.look(tx, run)
         if not admission.open:
             return refused(state.ledger, tx, run, admission)
-        request, fresh = state.requests.put(tx, run, json.dumps(about_request(run)))
+        body, renews = json.dumps(about_request(run)), run.trigger != "clock"
+        request, fresh = state.requests.put(tx, run, body, renews)
         if fresh:
             tx.prove()
             tx.commit(partial(state.requests.is_kept, request))
-    return Queued(**run.about, request=request.id, fresh=fresh)
+    return Queued(**run.about, request=request.id, fresh=fresh, given_up=request.given_up)
 
 
 def find_request(state: AppState, request: UUID) -> tuple[Request, str | None] | None:
     """Return the request of an id, and the state of its row in the queue."""
     config = state.config
     with GuardedTransaction(state.db.engine, SHORT_TIMEOUT, with_pid(config.instance)) as tx:
-        found = state.requests.get(tx, config.namespace, request)
-        return (found, state.requests.queue_state(tx, found)) if found else None
+        return state.requests.get(tx, config.namespace, request)
 
 
 def _tell(queued: Queued) -> None:
-    """Log that a worker was asked; that one had been asked before is no news."""
+    """Log that a worker was asked; that one was asked before is no news."""
     slot = queued.slot.isoformat() if queued.slot else None
     about = {"job": queued.job, "slot": slot, "request": str(queued.request)}
     name = f"{queued.job} for {slot}" if slot else queued.job
-    words = "was handed to the workers" if queued.fresh else "is with the workers already"
+    before = "was given up by the workers" if queued.given_up else "is with the workers already"
+    words = "was handed to the workers" if queued.fresh else before
     level = logging.INFO if queued.fresh else logging.DEBUG
     logger.log(level, "Job %s %s.", name, words, extra={"action": "job_queued", **about})

@@ -18,7 +18,7 @@ from ..support.worlds import World
 pytestmark = pytest.mark.shared_database
 
 SLOT_HEADER = "X-Slot"
-ON_THE_QUEUE = [("jobs", "cronlock-run", "todo")]
+ON_THE_QUEUE = [("cronlock.jobs", "cronlock-run", "todo")]
 
 
 @pytest.fixture

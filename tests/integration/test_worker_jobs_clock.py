@@ -8,11 +8,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from flask_cronlock import Run
 from flask_cronlock.clock import Clock
 from flask_cronlock.lookout import RECHECK
 
 from ..support.clocks import has_run, know_jobs, logged, state_of, ticking
-from ..support.errands import requests, rows, work
+from ..support.errands import digest_job, requests, rows, work
 from ..support.outcomes import LONG
 from ..support.processes import wait_until
 from ..support.worlds import World
@@ -20,7 +21,12 @@ from ..support.worlds import World
 pytestmark = pytest.mark.shared_database
 
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
-ON_THE_QUEUE = ("jobs", "cronlock-run", "todo")
+AGE = "UPDATE cronlock_attempt SET finished_at = finished_at - interval '1h'"
+ON_THE_QUEUE = ("cronlock.jobs", "cronlock-run", "todo")
+
+
+def fail() -> None:
+    raise ValueError("as asked")
 
 
 class Looks:
@@ -129,12 +135,80 @@ def test_a_run_that_waits_to_be_tried_again_by_its_worker_is_left_to_it(
     clock.look()
     for _ in range(3):
         assert isinstance(work(world), float)
-        aged = "UPDATE cronlock_attempt SET finished_at = finished_at - interval '1h'"
-        world.database.query(aged)
+        world.database.query(AGE)
         clock.look()
 
     assert rows(world) == [ON_THE_QUEUE]
     assert requests(world) == [("digest", "queued", 3)]
+
+
+def test_what_its_workers_gave_up_is_begun_anew_by_a_hit_and_by_no_clock(world: World) -> None:
+    digest_job(world, fail)
+    know_jobs(world, LONG_AGO)
+    clock = Looks(world)
+    clock.look()
+    while work(world) != "given up":
+        clock.look()
+    world.database.query(AGE)
+
+    for looks in (clock, Looks(world)):
+        assert sum(looks.look() for _ in range(6)) == 1
+    assert requests(world) == [("digest", "ended", 5)]
+    assert world.marks == 5
+
+    assert world.post("digest").status_code == 202
+    assert requests(world) == [("digest", "queued", 0)]
+
+
+def test_one_that_brought_its_workers_down_is_left_by_the_clock_too(world: World) -> None:
+    digest_job(world)
+    know_jobs(world, LONG_AGO)
+    clock = Looks(world)
+    clock.look()
+    world.database.query("UPDATE cronlock_request SET runs = 5")
+    assert work(world) == "given up"
+
+    assert [clock.look() for _ in range(4)] == [1, 0, 0, 0]
+    assert (requests(world), world.marks) == ([("digest", "ended", 5)], 0)
+
+
+def test_one_that_was_paused_on_the_worker_is_handed_over_again_once_it_goes_on(
+    world: World,
+) -> None:
+    digest_job(world)
+    know_jobs(world, LONG_AGO)
+    Looks(world).look()
+    world.database.query("UPDATE cronlock_job SET paused_at = now()")
+    assert work(world) == "done"
+    assert requests(world) == [("digest", "ended", 1)]
+    world.database.query("UPDATE cronlock_job SET paused_at = NULL")
+
+    Looks(world).look()
+
+    assert rows(world) == [ON_THE_QUEUE]
+
+
+def test_slots_that_are_caught_up_go_on_after_one_that_was_given_up(world: World) -> None:
+    seen: list[datetime] = []
+
+    def fail_first(run: Run) -> None:
+        seen.append(run.slot)
+        if run.slot == seen[0]:
+            raise ValueError("as asked")
+
+    world.cron.job("digest", every="1h", catch_up="all", max_catch_up=2, on="worker")(fail_first)
+    know_jobs(world, LONG_AGO)
+    clock = Looks(world)
+    clock.look()
+    while work(world) != "given up":
+        clock.look()
+    world.database.query(AGE)
+    for _ in range(3):
+        clock.look()
+
+    assert work(world) == "done"
+    assert seen[:-1] == [seen[0]] * 5
+    assert seen[-1] > seen[0]
 
 
 def test_where_the_queue_cannot_be_reached_the_clock_says_so_and_goes_on(world: World) -> None:

@@ -21,7 +21,7 @@ async def sweep(world: World, history: timedelta) -> None:
     connector = procrastinate.PsycopgConnector(conninfo=world.database.conninfo)
     async with procrastinate.App(connector=connector).open_async():
         tables, namespace = (state.records.table, state.requests.table), state.config.namespace
-        await Sweep(connector, ["jobs"], *tables, namespace, history).sweep()
+        await Sweep(connector, ["cronlock.jobs"], *tables, namespace, history).sweep()
 
 
 def test_only_those_that_ended_long_ago_are_forgotten(

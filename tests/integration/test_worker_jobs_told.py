@@ -8,15 +8,17 @@ from uuid import UUID
 
 import pytest
 from flask import Flask, Response
+from sqlalchemy import event
 from werkzeug.middleware.dispatcher import DispatcherMiddleware
 from werkzeug.middleware.proxy_fix import ProxyFix
 from werkzeug.test import Client
 
 from flask_cronlock.queue.errand import run_request
 
-from ..support.clocks import state_of
+from ..support.clocks import engine_of, state_of
 from ..support.endpoint import LONGEST_BODY
 from ..support.errands import GOOD, get, take, told, work
+from ..support.instances import at_once
 from ..support.outcomes import LONG
 from ..support.worlds import World
 
@@ -49,6 +51,72 @@ def test_its_state_is_told_from_the_hit_to_the_end(world: World) -> None:
     assert len({body["slot"] for body in seen} | {answer.get_json()["slot"]}) == 1
     assert [body.get("outcome") for body in seen] == [None, None, "ran"]
     assert [body["runs"] for body in seen] == [0, 0, 1]
+
+
+def test_a_run_that_ends_while_it_is_told_of_is_not_lost(world: World) -> None:
+    """What a worker does at its end, it does here as soon as the request was read."""
+    answer = world.post("digest")
+    delivered = take(world)
+
+    def end() -> None:
+        run_request(world.app, state_of(world), delivered)
+        world.database.query("DELETE FROM procrastinate_jobs")
+
+    meanwhile = [end]
+
+    def read(*about: Any) -> None:
+        if meanwhile and "FROM cronlock_request" in about[2]:
+            at_once([meanwhile.pop()])
+
+    event.listen(engine_of(world), "after_cursor_execute", read)
+    try:
+        seen = told(world, answer)
+    finally:
+        event.remove(engine_of(world), "after_cursor_execute", read)
+
+    assert (meanwhile, seen["state"]) == ([], "running")
+    assert told(world, answer)["state"] == "ended"
+
+
+def test_who_asks_is_told_when_to_ask_again_as_long_as_it_goes_on(world: World) -> None:
+    def again(response: Any) -> str | None:
+        return response.headers.get("Retry-After")
+
+    answer = world.post("digest")
+    seen = [again(answer), again(get(world, answer.headers["Location"]))]
+    delivered = take(world)
+    seen.append(again(get(world, answer.headers["Location"])))
+    run_request(world.app, state_of(world), delivered)
+    seen.append(again(get(world, answer.headers["Location"])))
+    world.cron.job("lost", every=LONG, on="worker")(lambda: None)
+    answer = world.post("lost")
+    world.database.query("DELETE FROM procrastinate_jobs")
+    seen.append(again(get(world, answer.headers["Location"])))
+
+    assert seen == ["5", "5", "5", None, None]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [("TABLE", "jobs"), ("TYPE", "job_to_defer_v1"), ("FUNCTION", "defer_jobs_v1")],
+)
+def test_where_the_queue_is_missing_the_answer_says_so(
+    world: World, kind: str, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    known = address_of(world)
+    world.cron.job("other", every=LONG, on="worker")(lambda: None)
+    world.database.query(f"ALTER {kind} procrastinate_{name} RENAME TO elsewhere")
+    try:
+        answers = [world.post("other")]
+        if name == "jobs":
+            answers.append(get(world, known))
+    finally:
+        world.database.query(f"ALTER {kind} elsewhere RENAME TO procrastinate_{name}")
+
+    for answer in answers:
+        assert (answer.status_code, answer.get_json()["error"]) == (503, "Tables missing")
+        assert answer.headers["Retry-After"] == "30"
+    assert "those of the queue; where they are there, the search_path" in caplog.text
 
 
 @pytest.mark.parametrize("how", ["ran", "failed"])

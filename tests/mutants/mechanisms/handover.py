@@ -17,8 +17,8 @@ MECHANISMS = [
         keeps="A hit of a slot that is on the queue puts no second row there.",
         invariant=Invariant.ONCE,
         file="queue/requests.py",
-        source="return request.state == QUEUED and self.queue_state(tx, request) in LIVE",
-        instead="return False",
+        source="live = request.state == QUEUED and queue_state in LIVE",
+        instead="live = False",
         test_file=CLOCK,
         test="test_a_slot_that_waits_for_a_worker_is_neither_queued_nor_logged_again",
     ),
@@ -27,11 +27,10 @@ MECHANISMS = [
         keeps="A hit that waited for another sees what that one put on the queue.",
         invariant=Invariant.ONCE,
         file="queue/requests.py",
-        source="""        known = self._take(tx, run, body)
-        if self._is_live(tx, known):
-            return known, False
+        source="""            if _stands(known, queue_state, renews):
+                return known, False
 """,
-        instead="        known = self._take(tx, run, body)\n",
+        instead="",
         test_file=QUEUED,
         test="test_a_hit_that_waited_for_another_sees_what_that_one_put_on_the_queue[direct]",
     ),
@@ -42,11 +41,11 @@ MECHANISMS = [
         file="queue/requests.py",
         source="""            set_={"state": table.c.state},
         )
-        taken = self._one(tx, upsert.returning(*self._columns))
+        taken = tx.execute(upsert.returning(table.c.id)).scalar_one()
 """,
         instead="""            set_={"state": table.c.state},
         )
-        taken = self._one(tx, insert.returning(*self._columns))
+        taken = tx.execute(insert.returning(table.c.id)).scalar_one()
 """,
         test_file=QUEUED,
         test="test_a_hit_that_waited_for_another_sees_what_that_one_put_on_the_queue[direct]",
@@ -56,8 +55,8 @@ MECHANISMS = [
         keeps="A hit that comes while a worker gives a request up is not lost with it.",
         invariant=Invariant.DUE,
         file="queue/requests.py",
-        source="return request.state == QUEUED and self",
-        instead="return self",
+        source="live = request.state == QUEUED and queue_state",
+        instead="live = queue_state",
         test_file=RUNS,
         test="test_a_hit_while_the_worker_ends_it_is_not_lost[direct]",
     ),
@@ -189,6 +188,49 @@ MECHANISMS = [
         instead="case Queued() | Ran() | Skipped(Reason.ALREADY_RAN",
         test_file=CLOCK,
         test="test_all_slots_are_caught_up_oldest_first_each_after_the_one_before",
+    ),
+    Mechanism(
+        name="given-up-is-left-by-the-clock",
+        keeps="What workers gave up is not begun anew by a clock, over and over.",
+        invariant=Invariant.NOT_SILENT,
+        file="queue/handover.py",
+        source=', run.trigger != "clock"\n',
+        instead=", True\n",
+        test_file=CLOCK,
+        test="test_what_its_workers_gave_up_is_begun_anew_by_a_hit_and_by_no_clock",
+    ),
+    Mechanism(
+        name="given-up-is-settled",
+        keeps="A clock goes on to the next slot after one that workers gave up.",
+        invariant=Invariant.DUE,
+        file="lookout.py",
+        source="            case Queued(given_up=True):\n",
+        instead="            case None:\n",
+        test_file=CLOCK,
+        test="test_what_its_workers_gave_up_is_begun_anew_by_a_hit_and_by_no_clock",
+    ),
+    Mechanism(
+        name="only-what-failed-is-given-up",
+        keeps="A slot that was paused on the worker is run once the job goes on.",
+        invariant=Invariant.DUE,
+        file="queue/requests.py",
+        source='return self.state == ENDED and "error" in self.about',
+        instead="return self.state == ENDED",
+        test_file=CLOCK,
+        test="test_one_that_was_paused_on_the_worker_is_handed_over_again_once_it_goes_on",
+    ),
+    Mechanism(
+        name="told-of-one-moment",
+        keeps="A run that ends while it is told of is not called lost.",
+        invariant=Invariant.NOT_SILENT,
+        file="queue/requests.py",
+        source="""        return Request(**about), found["queue_state"]
+""",
+        instead="""        again = tx.execute(select(queue_state).where(*which))
+        return Request(**about), again.scalar_one()
+""",
+        test_file=TOLD,
+        test="test_a_run_that_ends_while_it_is_told_of_is_not_lost",
     ),
     Mechanism(
         name="handover-is-proved",
