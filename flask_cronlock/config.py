@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from .durations import parse_duration
 from .exceptions import ConfigError, RegistrationError
 from .instance import find_instance
+from .queue.registration import NO_NAMESPACE
 from .registration import checked_timeout
 from .zones import load_zone
 
@@ -169,6 +170,8 @@ def _namespace(given: object) -> str:
         raise ConfigError(
             'CRONLOCK_NAMESPACE must be lower-case letters, digits, "-" and "_", at most 63'
         )
+    if given == NO_NAMESPACE:
+        raise ConfigError(f"CRONLOCK_NAMESPACE: {given} names the queues of apps without one")
     return given
 
 

@@ -16,6 +16,8 @@
     │   ├── UnknownTask
     │   ├── ArgumentError
     │   └── TransactionAborted
+    ├── OnceError                 it was not found out whether a key is the first
+    ├── ItemError                 no item was changed
     ├── Unavailable               no run is possible now; try again later
     │   ├── DatabaseUnreachable
     │   ├── NoFreeConnection
@@ -130,6 +132,14 @@ class TransactionAborted(DeferError):
     db.session.begin_nested()."""
 
 
+class OnceError(CronLockError):
+    """Whether the key is the first was not asked, and it was not kept."""
+
+
+class ItemError(CronLockError):
+    """No item was changed; `flask cron items` lists the keys."""
+
+
 class Unavailable(CronLockError):
     """No run is possible now; try again later."""
 
@@ -184,7 +194,8 @@ class TablesMissing(Unavailable):
 
 class RightsMissing(Unavailable):
     """The app's role lacks a right: GRANT SELECT, INSERT, UPDATE on the tables of Flask-CronLock
-    to it, or EXECUTE where the database names a function, which a lock alone needs too."""
+    to it, DELETE to that of workers, and what the queue needs as docs/configuration.md lists it;
+    or EXECUTE where the database names a function, which a lock alone needs too."""
 
 
 class SecretMissing(Unavailable):

@@ -73,6 +73,7 @@ class CronLock(Registering, Deferring):
         if "sqlalchemy" not in app.extensions:
             raise ConfigError("call db.init_app(app) before cron.init_app(app)")
         config = Config.load(app.config, self._settings)
+        self.tasks.check_queues(config.namespace)
         with app.app_context():
             engine = self.db.engines.get(None)
         if engine is None:

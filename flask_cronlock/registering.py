@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar, overload
+from typing import Any, Literal, TypeVar, overload
 
 from .durations import Duration
 from .registration import make_job
@@ -32,10 +32,10 @@ class Registering:
         every: Duration | None = None,
         timeout: Duration | None = None,
         max_lateness: Duration | None = None,
-        catch_up: str = "latest",
+        catch_up: Literal["latest", "all", "none"] = "latest",
         max_catch_up: int | None = None,
         previous_names: Sequence[str] = (),
-        on: str | None = None,
+        on: Literal["worker"] | None = None,
     ) -> Callable[[F], F]: ...
 
     def job(self, name: Any = None, /, **options: Any) -> Any:

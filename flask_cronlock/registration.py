@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import timedelta
 from functools import cache
 from typing import Any
@@ -24,6 +24,7 @@ MOST_CATCH_UP = 1_000
 def make_job(
     function: Callable[..., Any],
     name: str | None,
+    /,
     *,
     schedule: str | None = None,
     tz: str | None = None,
@@ -34,10 +35,12 @@ def make_job(
     max_catch_up: int | None = None,
     previous_names: Sequence[str] = (),
     on: str | None = None,
+    **unknown: object,
 ) -> Job:
     """Return the job, or raise :exc:`RegistrationError` naming it and the cure."""
     name = checked_name(name, function)
     try:
+        refuse_unknown(unknown, make_job)
         refuse_deferred(function)
         if schedule is None and every is None:
             _refuse_policies(max_lateness, catch_up, max_catch_up)
@@ -165,6 +168,18 @@ def _takes_run(function: Callable[..., Any]) -> bool:
     first = parameters[0] if parameters else None
     return bool(required) or (
         first is not None and first.name == "run" and first.kind is not first.KEYWORD_ONLY
+    )
+
+
+def refuse_unknown(unknown: Collection[str], make: Callable[..., Any]) -> None:
+    """Raise :exc:`RegistrationError` for options that *make* does not have."""
+    if not unknown:
+        return
+    kinds = inspect.signature(make).parameters.values()
+    known = [f"{option.name}=" for option in kinds if option.kind is option.KEYWORD_ONLY]
+    raise RegistrationError(
+        f"there is no option {', '.join(f'{name}=' for name in unknown)}; after the name, which "
+        f"has none, there are {', '.join(known)}"
     )
 
 

@@ -16,6 +16,7 @@ from .limits import Deadline
 if TYPE_CHECKING:
     from .queue.fanout import Source
     from .queue.handoff import Handoff
+    from .queue.tasks import AnyTask
 
 
 class RunLog(logging.LoggerAdapter[logging.Logger]):
@@ -81,7 +82,7 @@ class Run:
             raise RuntimeError("run.session is there only while the job runs.")
         return self._session
 
-    def defer(self, task: object, /, **arguments: Any) -> None:
+    def defer(self, task: AnyTask, /, **arguments: Any) -> None:
         """Have a worker call *task*, if this run commits.
 
         :param task: a function under ``@cron.task``, or its name.
@@ -89,7 +90,7 @@ class Run:
         """
         self._queue.defer(task, arguments)
 
-    def defer_many(self, task: object, items: Iterable[Mapping[str, Any]], batch: int = 1) -> int:
+    def defer_many(self, task: AnyTask, items: Iterable[Mapping[str, Any]], batch: int = 1) -> int:
         """Have workers call *task* with each of *items*, if this run commits; return how many.
 
         :param items: the arguments of each call; memory does not grow with their number.
@@ -98,7 +99,7 @@ class Run:
         """
         return self._queue.defer_many(task, items, batch)
 
-    def defer_from(self, task: object, statement: Source, batch: int = 1) -> int:
+    def defer_from(self, task: AnyTask, statement: Source, batch: int = 1) -> int:
         """Have workers call *task* for each row of *statement*; return how many there are.
 
         It is one statement, made and kept by the server: an ``update(User)…returning(…)`` marks

@@ -11,8 +11,8 @@ import procrastinate
 from sqlalchemy import Connection, TextClause, text
 
 CHUNK = 1_000
-QUEUE, TASK = "default", "mail"
-ORIGIN = '{"once": "by-hand/2020-01-01", "namespace": "", "job": "by-hand", "slot": null}'
+QUEUE, TASK = "cronlock.default", "mail"
+ORIGIN = '{"scope": "by-hand/2020-01-01", "namespace": "", "job": "by-hand", "slot": null}'
 
 MANY_A_ROW = """
 WITH stamped AS (

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import click
 
 from ..instance import with_pid
 from ..limits import SHORT_TIMEOUT
-from ..queue.docket import Docket, Entry
+from ..queue.docket import GIVEN_UP, Docket, Entry
 from ..queue.records import State
 from ..state import this_state
 from ..transaction import GuardedTransaction
@@ -17,6 +17,7 @@ from .group import cron_commands, json_option
 from .terminal import errors_told, print_table
 
 SHOWN = [state for state in State if state is not State.DONE]
+MOST_SHOWN = 100
 
 
 @cron_commands.command("items")
@@ -27,7 +28,7 @@ SHOWN = [state for state in State if state is not State.DONE]
 @click.option("--retry-all", is_flag=True, help="Defer all failed ones anew, or those of --state.")
 @click.option("--task", help="With --retry-all: only of this task.")
 @click.option("--settle", metavar="KEY", multiple=True, help="It was done, or need not be.")
-@click.option("--limit", type=click.IntRange(min=1), default=100, show_default=True)
+@click.option("--limit", type=click.IntRange(min=1), help=f"So many.  [default: {MOST_SHOWN}]")
 @json_option
 def list_items(
     states: tuple[str, ...],
@@ -35,15 +36,27 @@ def list_items(
     retry_all: bool,
     task: str | None,
     settle: tuple[str, ...],
-    limit: int,
+    limit: int | None,
     as_json: bool,
 ) -> None:
     """List items that are in doubt, failed, waiting to be tried again, or being tried.
 
     An item that is deferred anew has its old key, so a provider that knows it does it once.
     """
-    if task and not retry_all:
-        raise click.UsageError("--task goes with --retry-all.")
+    changes = bool(retry or settle or retry_all)
+    chosen = [State(name) for name in states]
+    _refuse_ignored(
+        {
+            "--task goes with --retry-all.": task and not retry_all,
+            "--json and --limit are for the list alone.": changes and (as_json or limit),
+            "--state goes with the list, or with --retry-all.": changes
+            and chosen
+            and not retry_all,
+            "--retry-all is for what is in doubt or failed: the rest is tried again by itself.": (
+                retry_all and not set(chosen) <= set(GIVEN_UP)
+            ),
+        }
+    )
     state = this_state()
     instance = with_pid(state.config.instance)
     with (
@@ -51,19 +64,24 @@ def list_items(
         GuardedTransaction(state.db.engine, SHORT_TIMEOUT, instance) as tx,
     ):
         docket = Docket(tx, state)
-        chosen = [State(name) for name in states]
-        if retry or settle or retry_all:
+        if changes:
             count = docket.retry_all(chosen or [State.FAILED], task) if retry_all else 0
             count += _change(docket, retry, settle)
             tx.prove()
             tx.commit()
             click.echo(f"{count} deferred anew, {len(settle)} settled.")
             return
-        entries = docket.list(chosen or SHOWN, limit)
+        entries = docket.list(chosen or SHOWN, limit or MOST_SHOWN)
     if as_json:
         click.echo(json.dumps([entry.as_json() for entry in entries], indent=2))
         return
-    _print(entries, limit)
+    _print(entries, limit or MOST_SHOWN)
+
+
+def _refuse_ignored(faults: Mapping[str, object]) -> None:
+    """End the command where an option that was given would be ignored."""
+    for words in filter(faults.get, faults):
+        raise click.UsageError(words)
 
 
 def _change(docket: Docket, retry: tuple[str, ...], settle: tuple[str, ...]) -> int:

@@ -10,12 +10,13 @@ from typing import Any, NoReturn
 import click
 from sqlalchemy.exc import SQLAlchemyError
 
-from ..exceptions import CronLockError, RefusedRun
+from ..exceptions import CronLockError, ItemError, RefusedRun, UnknownTask
 from ..sqlerrors import driver_error
 from ..telling import known_words
 from ..texts import error_text
 
 LAST_YEAR = 9000
+WRONG_WISHES = (RefusedRun, ItemError, UnknownTask)
 
 
 class Instant(click.ParamType):  # type: ignore[type-arg,unused-ignore]
@@ -55,7 +56,7 @@ def errors_told(secrets: Iterable[bytes]) -> Iterator[None]:
     try:
         yield
     except (CronLockError, SQLAlchemyError) as error:
-        stop(_words(error, secrets), 2 if isinstance(error, RefusedRun) else 1)
+        stop(_words(error, secrets), 2 if isinstance(error, WRONG_WISHES) else 1)
 
 
 def _words(error: Exception, secrets: Iterable[bytes]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar, overload
+from typing import Any, Literal, TypeVar, overload
 
 from sqlalchemy.orm import Session, scoped_session
 
@@ -15,8 +15,8 @@ from .handoff import Handoff
 from .once import is_first
 from .origin import Origin
 from .registration import make_task
-from .task import DEFAULT_ATTEMPTS, DEFAULT_BACKOFF, DEFAULT_QUEUE, Delivery
-from .tasks import Tasks
+from .task import DEFAULT_ATTEMPTS, DEFAULT_BACKOFF, DEFAULT_QUEUE
+from .tasks import AnyTask, Tasks
 
 F = TypeVar("F", bound=Callable[..., Any])
 AnySession = Session | scoped_session[Any]
@@ -37,7 +37,7 @@ class Deferring:
         /,
         *,
         queue: str = DEFAULT_QUEUE,
-        delivery: str = Delivery.ONCE,
+        delivery: Literal["once", "at_most_once", "at_least_once"] = "once",
         attempts: int = DEFAULT_ATTEMPTS,
         backoff: Duration = DEFAULT_BACKOFF,
         timeout: Duration | None = None,
@@ -52,7 +52,7 @@ class Deferring:
 
         :param name: by default the function's, with dashes.
         :param queue: workers can be told to look into some only; at most 40 characters, with the
-            namespace.
+            namespace, or else ``cronlock``, and a dot.
         :param delivery: what becomes of an item whose worker dies half-way. ``"once"``: its record
             commits with what it writes to the database, or neither does. ``"at_most_once"``: it is
             not called again, and listed as in doubt. ``"at_least_once"``: it is called again, with
@@ -72,7 +72,7 @@ class Deferring:
 
         return register(name) if callable(name) else functools.partial(register, task_name=name)
 
-    def defer(self, session: AnySession, task: object, /, **arguments: Any) -> None:
+    def defer(self, session: AnySession, task: AnyTask, /, **arguments: Any) -> None:
         """Have a worker call *task*, if the transaction of *session* commits.
 
         Each call makes an item of its own, also with the same arguments.
@@ -85,7 +85,7 @@ class Deferring:
         self._handoff(session).defer(task, arguments)
 
     def defer_many(
-        self, session: AnySession, task: object, items: Iterable[Mapping[str, Any]], batch: int = 1
+        self, session: AnySession, task: AnyTask, items: Iterable[Mapping[str, Any]], batch: int = 1
     ) -> int:
         """Do as :meth:`defer` for each of *items*, *batch* of them a row of the queue.
 
@@ -96,7 +96,7 @@ class Deferring:
         return self._handoff(session).defer_many(task, items, batch)
 
     def defer_from(
-        self, session: AnySession, task: object, statement: Source, batch: int = 1
+        self, session: AnySession, task: AnyTask, statement: Source, batch: int = 1
     ) -> int:
         """Do as :meth:`defer` for each row of *statement*, which the server makes and keeps.
 
@@ -116,10 +116,11 @@ class Deferring:
 
         :param session: default ``db.session``; what else it writes is kept with the key, or not at
             all.
-        :raises DeferError: for a key that is no text of 1 to 500 characters.
+        :raises OnceError: for a key that is no text of 1 to 500 characters, or another database's
+            session.
         """
         state = self._state()
-        return is_first(state, key, _plain(session or state.db.session))
+        return is_first(state, key, _plain(state.db.session if session is None else session))
 
     def _handoff(self, session: AnySession) -> Handoff:
         state = self._state()

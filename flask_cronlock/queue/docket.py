@@ -10,17 +10,16 @@ from typing import Any
 from sqlalchemy import ColumnElement, Table, case, cast, func, literal, select, update
 from sqlalchemy.dialects.postgresql import JSONB
 
-from ..exceptions import DeferError
+from ..exceptions import ItemError
 from ..state import AppState
 from ..texts import shown
 from ..transaction import GuardedTransaction
-from .fanout import QueueRow
 from .records import State
+from .rows import defer_rows, queue_row, queue_told
 from .task import DEFAULT_QUEUE
 from .tasks import queue_name
 
 GIVEN_UP = (State.DOUBT, State.FAILED)
-LIST = "`flask cron items` lists the keys"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +57,11 @@ class Docket:
     def retry(self, key: str) -> None:
         """Defer an item anew that was given up, with the same key and all its attempts.
 
-        :raises DeferError: when there is none, or it is not given up.
+        :raises ItemError: when there is none, or it is not given up.
         """
         this = self._rows.c.key == key
         if not self._retry(this, GIVEN_UP):
-            raise DeferError(f"{shown(key)} is neither in doubt nor failed: {LIST}")
+            raise ItemError(f"{shown(key)} is neither in doubt nor failed")
 
     def retry_all(self, states: Collection[State], task: str | None = None) -> int:
         """Do as :meth:`retry` for all in *states*, or those of one *task*; return how many."""
@@ -77,11 +76,10 @@ class Docket:
         given_up = update(self._rows).where(these, row.state.in_(states), self._is_ours)
         items = given_up.values(again).returning(row.task, row.args).cte("cronlock_again")
         arguments = cast(items.c.args, JSONB)
-        queue_row = func.row(
-            self._queue_of(items.c.task), items.c.task, 0, None, None, arguments, None
-        )
-        rows = func.procrastinate_defer_jobs_v1(func.array_agg(cast(queue_row, QueueRow)))
-        return self.tx.execute(select(func.cardinality(rows)).select_from(items)).scalar() or 0
+        rows = defer_rows(queue_row(self._queue_of(items.c.task), items.c.task, arguments))
+        with queue_told():
+            deferred = self.tx.execute(select(func.cardinality(rows)).select_from(items))
+        return deferred.scalar() or 0
 
     def _queue_of(self, task: ColumnElement[str]) -> ColumnElement[str]:
         """Return the queue of each task that there is now; one that is gone has the default one."""
@@ -93,14 +91,14 @@ class Docket:
     def settle(self, key: str) -> None:
         """Take it from somebody who knows that an item was done, or that it need not be.
 
-        :raises DeferError: when there is no such item, or it is done.
+        :raises ItemError: when there is no such item, or it is done.
         """
         open_states = [state for state in State if state is not State.DONE]
         settled = {"state": State.DONE, "in_doubt": False, "args": None}
         row = self._rows.c
         this = update(self._rows).where(row.key == key, row.state.in_(open_states), self._is_ours)
         if not self.tx.execute(this.values(settled)).rowcount:
-            raise DeferError(f"{shown(key)} is done, or no item: {LIST}")
+            raise ItemError(f"{shown(key)} is done, or no item")
 
     @property
     def _rows(self) -> Table:

@@ -19,24 +19,15 @@ from sqlalchemy import (
     select,
 )
 from sqlalchemy.dialects.postgresql import JSONB
-from sqlalchemy.types import UserDefinedType
 
 from ..exceptions import DeferError
 from ..texts import shown
+from .rows import defer_rows, queue_row
 from .task import Task
 
 Source: TypeAlias = "Select[Any] | Insert | Update | Delete"
-ROWS_A_CALL = 1_000
-"""Queue rows in one call of Procrastinate's function: an array of PostgreSQL's ends at 1 GB."""
-
-
-class QueueRow(UserDefinedType[Any]):
-    """Procrastinate's type of what its function takes."""
-
-    cache_ok = True
-
-    def get_col_spec(self, **_: Any) -> str:
-        return "procrastinate_job_to_defer_v1"
+ROWS_A_CALL, ITEMS_A_CALL = 1_000, 100_000
+"""What one call of Procrastinate's function is given: an array of PostgreSQL's ends at 1 GB."""
 
 
 def fan_out(task: Task, source: Source, batch: int, about: Mapping[str, str]) -> Any:
@@ -51,13 +42,13 @@ def fan_out(task: Task, source: Source, batch: int, about: Mapping[str, str]) ->
     number = func.row_number().over() - 1
     numbered = select(item, number.label("number")).select_from(rows).cte("cronlock_numbered")
     batches = _batches(numbered, batch).cte("cronlock_batches")
-    queue_rows = func.array_agg(_row(batches.c.all, about))
+    rows_a_call = max(1, min(ROWS_A_CALL, ITEMS_A_CALL // batch))
     calls = (
         select(
-            func.procrastinate_defer_jobs_v1(queue_rows).label("ids"),
+            defer_rows(_row(batches.c.all, about)).label("ids"),
             func.sum(func.jsonb_array_length(batches.c.all)).label("items"),
         )
-        .group_by(batches.c.number // literal_column(str(ROWS_A_CALL)))
+        .group_by(batches.c.number // literal_column(str(rows_a_call)))
         .cte("cronlock_calls")
     )
     return select(func.sum(calls.c["items"]))
@@ -75,8 +66,7 @@ def _row(items: Any, about: Mapping[str, str]) -> Any:
     # Parameters with names would be taken for values of the source's own columns.
     queue, task, origin = (cast(literal(about[name]), Text) for name in ("queue", "task", "origin"))
     arguments = func.jsonb_build_object("items", items, "origin", cast(origin, JSONB))
-    row = func.row(queue, task, 0, None, None, arguments, None)
-    return cast(row, QueueRow)
+    return queue_row(queue, task, arguments)
 
 
 def _checked(task: Task, source: Source) -> CTE:

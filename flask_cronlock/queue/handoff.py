@@ -7,36 +7,29 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Any
 
-from sqlalchemy import CursorResult, Engine, Executable, text
-from sqlalchemy.exc import ProgrammingError
+from sqlalchemy import CursorResult, Engine, Executable, func, select
 from sqlalchemy.orm import Session
 
-from ..exceptions import DeferError, TablesMissing
+from ..exceptions import DeferError
 from ..run import Run
-from ..sqlerrors import sqlstate
 from ..state import AppState
 from ..texts import shown
 from .arguments import checked
 from .extra import require_queue
 from .fanout import Source, fan_out
 from .origin import Origin
+from .rows import defer_rows, json_value, queue_row, queue_told, text_value
 from .surety import all_or_nothing, sure_connection
 from .tasks import Tasks, queue_name
 
 CHUNK = 1_000
 """Items a statement, so that memory does not grow with the number of items."""
 MOST_IN_BATCH = 10_000
-UNDEFINED = {"42883", "42704"}
-"""A function, a type."""
 
-# The version in the function's name is Procrastinate's promise to keep it.
-DEFER = text("""
-SELECT procrastinate_defer_jobs_v1(array_agg(CAST(ROW(
-           :queue, :task, 0, NULL, NULL,
-           jsonb_build_object('items', items, 'origin', CAST(:origin AS jsonb)), NULL)
-       AS procrastinate_job_to_defer_v1)))
-FROM jsonb_array_elements(CAST(:batches AS jsonb)) AS items
-""")
+ITEMS = func.jsonb_array_elements(json_value("batches")).column_valued("items")
+ARGS = func.jsonb_build_object("items", ITEMS, "origin", json_value("origin"))
+DEFER = select(defer_rows(queue_row(text_value("queue"), text_value("task"), ARGS)))
+"""A row for each of ``batches``."""
 
 
 class Handoff:
@@ -80,12 +73,8 @@ class Handoff:
         self, statement: Executable, values: Mapping[str, Any] | None = None
     ) -> CursorResult[Any]:
         connection = sure_connection(self._session, self._engine)
-        try:
+        with queue_told():
             return connection.execute(statement, values)
-        except ProgrammingError as error:
-            if sqlstate(error) in UNDEFINED and "procrastinate_" in str(error.orig):
-                raise TablesMissing from error
-            raise
 
     def _about(self, task: object, batch: object) -> dict[str, Any]:
         """Return what all queue rows have in common, once nothing of it is wrong."""

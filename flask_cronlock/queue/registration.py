@@ -9,14 +9,18 @@ from typing import Any
 
 from ..durations import Duration, parse_duration
 from ..exceptions import RegistrationError
-from ..registration import checked_name, checked_timeout, refuse_deferred
+from ..registration import checked_name, checked_timeout, refuse_deferred, refuse_unknown
 from ..texts import shown
 from .extra import require_queue
 from .task import DEFAULT_ATTEMPTS, DEFAULT_BACKOFF, DEFAULT_QUEUE, RUN_TASK, Delivery, Task
 
 QUEUE_NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
-LONGEST_QUEUE = 40
+NO_NAMESPACE = "cronlock"
+"""What stands in the place of a namespace before a queue's name."""
+LONGEST_NAME = 40
 """Procrastinate names its channels after queues, and PostgreSQL's names end at 63 bytes."""
+LONGEST_QUEUE = LONGEST_NAME - len("n.")
+"""So much the shortest namespace leaves of it."""
 MOST_ATTEMPTS = 100
 ITEM = "item"
 """The parameter that is handed the item."""
@@ -25,6 +29,7 @@ ITEM = "item"
 def make_task(
     function: Callable[..., Any],
     name: str | None,
+    /,
     *,
     queue: str = DEFAULT_QUEUE,
     delivery: str = Delivery.ONCE,
@@ -32,6 +37,7 @@ def make_task(
     backoff: Duration = DEFAULT_BACKOFF,
     timeout: Duration | None = None,
     key: str | Sequence[str] = (),
+    **unknown: object,
 ) -> Task:
     """Return the task, or raise :exc:`RegistrationError` naming it and the cure."""
     require_queue()
@@ -39,6 +45,7 @@ def make_task(
     try:
         if name == RUN_TASK:
             raise RegistrationError('the name is that of runs of jobs under on="worker"')
+        refuse_unknown(unknown, make_task)
         refuse_deferred(function)
         signature, takes_item = _signature_of(function)
         return Task(
@@ -73,7 +80,7 @@ def _checked_queue(queue: object) -> str:
     if not isinstance(queue, str) or not QUEUE_NAME.fullmatch(queue) or len(queue) > LONGEST_QUEUE:
         raise RegistrationError(
             f'queue={shown(queue)}: use lower-case letters, digits, "-" and "_", '
-            f"at most {LONGEST_QUEUE}"
+            f"at most {LONGEST_QUEUE}, and {LONGEST_NAME} with the namespace and a dot"
         )
     return queue
 

@@ -11,26 +11,28 @@ from sqlalchemy import Connection, Engine, event
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
-from ..exceptions import DeferError, TransactionAborted
+from ..exceptions import CronLockError, DeferError, TransactionAborted
 
 _DEFERRED = "cronlock_deferred"
 
 
-def sure_connection(session: Session, engine: Engine) -> Connection:
-    """Return the connection of *session*'s transaction, in which queue rows are to be written.
+def sure_connection(
+    session: Session, engine: Engine, refusal: type[CronLockError] = DeferError
+) -> Connection:
+    """Return the connection of *session*'s transaction, in which rows of ours are to be written.
 
-    :raises DeferError: when it is not one of *engine*, or in no transaction at all.
+    :param refusal: raised when it is not one of *engine*, or in no transaction at all.
     """
     connection = session.connection()
     if connection.engine.pool is not engine.pool:
-        raise DeferError(
+        raise refusal(
             "the session's own engine is not the app's default one, whose database the workers "
-            "look into: defer on a session that is bound to db.engine"
+            "look into: give one that is bound to db.engine"
         )
     if _driver_of(connection).autocommit:
-        raise DeferError(
-            "the session is in AUTOCOMMIT, so what is deferred would stay although the rest is "
-            "rolled back: take isolation_level out of it"
+        raise refusal(
+            "the session is in AUTOCOMMIT, so what is written for it would stay although the "
+            "rest is rolled back: take isolation_level out of it"
         )
     if "cronlock" not in session.info:
         # A run looks after its own commit.

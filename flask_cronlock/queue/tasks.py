@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from ..exceptions import ConfigError, RegistrationError, UnknownTask
 from ..jobs import same_place
 from ..texts import shown
-from .registration import LONGEST_QUEUE
-from .task import Task
+from .registration import LONGEST_NAME, NO_NAMESPACE
+from .task import DEFAULT_QUEUE, JOBS_QUEUE, Task
+
+AnyTask = Callable[..., Any] | str
+"""A function under ``@cron.task``, or the task's name."""
 
 
 def queue_name(namespace: str, queue: str) -> str:
     """Return the name of *queue* in the database, where apps of several namespaces may be.
 
+    It never is one of another app's that uses Procrastinate by itself, and by its default names.
+
     :raises ConfigError: when both together are too long for a channel of PostgreSQL.
     """
-    name = f"{namespace}.{queue}" if namespace else queue
-    if len(name) > LONGEST_QUEUE:
+    name = f"{namespace or NO_NAMESPACE}.{queue}"
+    if len(name) > LONGEST_NAME:
         raise ConfigError(
-            f"the queue {name!r} is longer than {LONGEST_QUEUE} characters: shorten "
+            f"the queue {name!r} is longer than {LONGEST_NAME} characters: shorten "
             "CRONLOCK_NAMESPACE or the queue's name"
         )
     return name
@@ -52,6 +58,11 @@ class Tasks:
         if found is None:
             raise UnknownTask(shown(wanted))
         return found
+
+    def check_queues(self, namespace: str) -> None:
+        """Raise :exc:`ConfigError` for a *namespace* that is too long for what is known here."""
+        for queue in sorted({DEFAULT_QUEUE, JOBS_QUEUE, *(task.queue for task in self)}):
+            queue_name(namespace, queue)
 
     def queues(self, namespace: str) -> list[str]:
         """Return the queues of all tasks, as they are named in the database."""

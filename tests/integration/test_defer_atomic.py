@@ -53,7 +53,7 @@ def test_a_run_that_commits_keeps_what_it_deferred(world: World, digest: Digest)
 
     value_of(digest(body))
     assert deferred(world) == [{"n": 1}, {"n": 2}, {"n": 3}]
-    assert {(row.queue, row.task) for row in rows(world)} == {("default", "send")}
+    assert {(row.queue, row.task) for row in rows(world)} == {("cronlock.default", "send")}
     assert world.notes == ["stamped"]
 
 

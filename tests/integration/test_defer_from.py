@@ -15,6 +15,7 @@ from sqlalchemy import (
     func,
     insert,
     select,
+    text,
     update,
 )
 from sqlalchemy.dialects import postgresql
@@ -75,6 +76,9 @@ def names(world: World) -> list[str]:
     return sorted(item["name"] for item in deferred(world))
 
 
+CALLS = text(
+    "SELECT calls FROM pg_stat_xact_user_functions WHERE funcname = 'procrastinate_defer_jobs_v1'"
+)
 SOURCES: dict[str, Callable[[Any], Any]] = {
     "update": lambda m: update(m).values(queue="mail").returning(m.name),
     "insert": lambda m: insert(m).values([{"name": name} for name in "def"]).returning(m.name),
@@ -146,7 +150,26 @@ def test_columns_of_any_name_may_be_set_and_asked_for(
     assert world.cron.defer_from(three, "send", stamp) == 1
     three.commit()
     assert deferred(world) == [{"name": "a", "queue": "q", "task": "t", "origin": "o"}]
-    assert [(row.queue, row.task) for row in rows(world)] == [("default", "send")]
+    assert [(row.queue, row.task) for row in rows(world)] == [("cronlock.default", "send")]
+
+
+@pytest.mark.parametrize(
+    ("items", "batch", "calls"), [(2_500, 1, 3), (110_000, 10_000, 2), (90_000, 500, 1)]
+)
+def test_the_queues_function_is_never_given_more_than_an_array_holds(
+    world: World, items: int, batch: int, calls: int
+) -> None:
+    session = world.db.session()
+    session.execute(text("SET LOCAL track_functions = 'all'"))
+    before = session.execute(CALLS).scalar() or 0
+    numbers = select(func.generate_series(1, items).label("n"))
+
+    assert world.cron.defer_from(session, "send", numbers, batch) == items
+
+    assert session.execute(CALLS).scalar_one() - before == calls
+    session.commit()
+    whole = {row["n"] for row in deferred(world)}
+    assert (len(rows(world)), whole) == (-(-items // batch), set(range(1, items + 1)))
 
 
 def test_the_columns_are_the_arguments(world: World, member: Any, three: Session) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy import create_engine, func, insert, literal, select, text, union_all, update
+from sqlalchemy.exc import ProgrammingError
 from sqlalchemy.orm import Session
 
 from flask_cronlock.exceptions import (
@@ -15,6 +16,9 @@ from flask_cronlock.exceptions import (
     ConfigError,
     CronLockError,
     DeferError,
+    OnceError,
+    RightsMissing,
+    TablesMissing,
     UnknownTask,
 )
 
@@ -29,7 +33,7 @@ def world(entered_world: World) -> World:
     @entered_world.cron.task
     def send(n: int) -> None: ...
 
-    @entered_world.cron.task(queue="q" * 40)
+    @entered_world.cron.task(queue="q" * 31)
     def far(n: int) -> None: ...
 
     return entered_world
@@ -167,7 +171,7 @@ def test_a_session_in_autocommit_is_refused(world: World, make: Callable[[World]
             world.cron.defer(session, "send", n=1)
         with pytest.raises(DeferError, match="AUTOCOMMIT"):
             world.cron.defer_from(session, "send", numbers())
-        with pytest.raises(DeferError, match="AUTOCOMMIT"):
+        with pytest.raises(OnceError, match="AUTOCOMMIT"):
             world.cron.once("a key", session)
     assert rows(world) == []
 
@@ -179,20 +183,49 @@ def test_a_session_on_another_engine_is_refused(world: World) -> None:
             world.cron.defer(session, "send", n=1)
         with pytest.raises(DeferError, match=r"bound to db\.engine"):
             world.cron.defer_from(session, "send", numbers())
-        with pytest.raises(DeferError, match=r"bound to db\.engine"):
+        with pytest.raises(OnceError, match=r"bound to db\.engine"):
             world.cron.once("a key", session)
         session.commit()
     other.dispose()
     assert rows(world) == []
 
 
-def test_the_tables_of_the_queue_are_missing(world: World) -> None:
+WAYS: dict[str, Refused] = {
+    "one": lambda w, s: w.cron.defer(s, "send", n=1),
+    "statement": lambda w, s: w.cron.defer_from(s, "send", numbers()),
+}
+MISSING = [
+    "DROP FUNCTION procrastinate_defer_jobs_v1",
+    "DROP TYPE procrastinate_job_to_defer_v1 CASCADE",
+    "ALTER TABLE procrastinate_jobs RENAME TO elsewhere",
+    "ALTER TABLE procrastinate_jobs RENAME queueing_lock TO elsewhere",
+]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("change", MISSING)
+def test_the_tables_of_the_queue_are_missing(world: World, way: str, change: str) -> None:
     session = world.db.session()
-    session.execute(text("DROP FUNCTION procrastinate_defer_jobs_v1"))
-    with pytest.raises(CronLockError, match="flask cron init-db"):
-        world.cron.defer(session, "send", n=1)
+    session.execute(text(change))
+    with pytest.raises(
+        TablesMissing, match=r"flask cron init-db.*those of the queue; .*search_path"
+    ):
+        WAYS[way](world, session)
     session.rollback()
-    session.execute(text("DROP FUNCTION procrastinate_defer_jobs_v1"))
-    with pytest.raises(CronLockError, match="flask cron init-db"):
-        world.cron.defer_from(session, "send", numbers())
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_role_without_rights_on_the_queue_is_told_so(world: World, way: str) -> None:
+    session = world.db.session()
+    session.execute(text("CREATE ROLE nobody_here"))
+    session.execute(text("SET LOCAL ROLE nobody_here"))
+    with pytest.raises(RightsMissing, match=r"docs/configuration\.md"):
+        WAYS[way](world, session)
     session.rollback()
+
+
+def test_what_is_wrong_with_the_statement_itself_is_told_as_it_is(world: World) -> None:
+    world.cron.task("take")(lambda **arguments: None)
+    missing = select(func.no_such_function().label("procrastinate_n"))
+    with pytest.raises(ProgrammingError, match="no_such_function"):
+        world.cron.defer_from(world.db.session, "take", missing)

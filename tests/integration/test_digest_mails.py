@@ -92,4 +92,4 @@ def test_one_statement_writes_and_defers_them_however_many_there_are(
 def test_the_mails_wait_in_a_queue_of_their_own(database: Database) -> None:
     run()
     rows = database.query("SELECT DISTINCT queue_name, task_name FROM procrastinate_jobs")
-    assert rows == [("mail", "send-digest")]
+    assert rows == [("cronlock.mail", "send-digest")]

@@ -282,7 +282,7 @@ def test_a_tuple_is_not_read_as_a_status(world: World) -> None:
 
 
 def test_the_longest_names_stay_within_the_limit(make_world: Callable[..., World]) -> None:
-    world = make_world(CRONLOCK_INSTANCE="i" * 5000, CRONLOCK_NAMESPACE="n" * 63)
+    world = make_world(CRONLOCK_INSTANCE="i" * 5000, CRONLOCK_NAMESPACE="n" * 32)
     name = "j" * 63
     job(world, lambda: "x" * 498, name=name)
 

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy.orm import Session
 
 from flask_cronlock import Run
-from flask_cronlock.exceptions import DeferError
+from flask_cronlock.exceptions import OnceError, TablesMissing
 
 from ..support.bodies import Gate
 from ..support.outcomes import LONG, elsewhere, value_of
@@ -89,6 +89,17 @@ def test_a_session_that_is_given_decides(world: World) -> None:
     assert not world.cron.once("mail 7")
 
 
+def test_a_session_that_is_given_decides_whatever_its_truth(world: World) -> None:
+    class Untrue(Session):
+        def __bool__(self) -> bool:
+            return False
+
+    with Untrue(world.db.engine) as session:
+        assert world.cron.once("mail 7", session)
+        assert session.in_transaction()
+        assert not world.db.session().in_transaction()
+
+
 def test_namespaces_do_not_share_keys(world: World) -> None:
     with world_on(world.database, CRONLOCK_NAMESPACE="other") as other:
         assert consume(world)
@@ -102,7 +113,7 @@ def test_a_key_is_no_item_and_an_item_is_no_key(world: World) -> None:
     value_of(world.run("once"))
     [row] = rows(world)
     origin = row.args["origin"]
-    assert world.cron.once(f"{origin['once'].partition('/')[2]}/send/a")
+    assert world.cron.once(f"{origin['scope'].partition('/')[2]}/send/a")
     world.db.session.commit()
     work_all(world)
     assert len(keys) == 1
@@ -121,10 +132,17 @@ def test_a_job_and_a_task_may_ask_too(world: World) -> None:
 @pytest.mark.parametrize("key", ["", "a" * 501, "a\0", "\ud800", None, 7, b"a", ["a"]])
 def test_a_key_that_cannot_be_kept_is_refused(world: World, key: Any) -> None:
     world.note("before")
-    with pytest.raises(DeferError, match="is no key"):
+    with pytest.raises(OnceError, match="is no key"):
         world.cron.once(key)
     world.db.session.commit()
     assert world.notes == ["before"]
+
+
+def test_where_its_table_is_missing_the_cure_is_told(world: World) -> None:
+    world.db.session.execute(world.db.text("DROP TABLE cronlock_item"))
+    with pytest.raises(TablesMissing, match="flask cron init-db"):
+        world.cron.once("mail 7")
+    world.db.session.rollback()
 
 
 def test_the_longest_key_is_kept(world: World) -> None:

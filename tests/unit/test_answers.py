@@ -62,6 +62,8 @@ OUTSIDE_REQUESTS = {
     "ScheduleError": "The schedule cannot be used",
     "DurationError": "Give a positive duration",
     "DeferError": "Nothing was deferred",
+    "OnceError": "it was not kept",
+    "ItemError": "`flask cron items` lists the keys",
     "UnknownTask": "decorate the function with @cron.task",
     "ArgumentError": "a datetime by isoformat()",
     "TransactionAborted": "keep each inside db.session.begin_nested()",

@@ -43,6 +43,7 @@ def test_an_unknown_key_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
         ("namespace", ""),
         ("namespace", "Prod"),
         ("namespace", "a:b"),
+        ("namespace", "cronlock"),
         ("url_prefix", ""),
         ("url_prefix", "/"),
         ("url_prefix", "api/cron"),

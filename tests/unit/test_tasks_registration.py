@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from flask import Flask
 from flask_sqlalchemy import SQLAlchemy
 
 from flask_cronlock import CronLock, Item
@@ -74,7 +75,7 @@ def test_a_wrong_name_is_refused(cron: CronLock, name: str) -> None:
     [
         ({"queue": "Mail"}, "queue='Mail'"),
         ({"queue": "a.b"}, "queue='a.b'"),
-        ({"queue": "a" * 41}, "at most 40"),
+        ({"queue": "a" * 39}, "at most 38, and 40 with the namespace and a dot"),
         ({"queue": ""}, "queue="),
         ({"queue": None}, "queue=None"),
         ({"delivery": "twice"}, "give once, at_most_once, at_least_once"),
@@ -91,6 +92,10 @@ def test_a_wrong_name_is_refused(cron: CronLock, name: str) -> None:
         ({"key": "item"}, "no argument 'item'"),
         ({"key": 3}, "name one argument"),
         ({"key": [3]}, "name one argument"),
+        ({"delivry": "once", "retries": 3}, "there is no option delivry=, retries=; "),
+        ({"retries": 3}, "queue=, delivery=, attempts=, backoff=, timeout=, key="),
+        ({"name": "send"}, "there is no option name=; after the name, which has none"),
+        ({"function": send}, "there is no option function=; "),
     ],
 )
 def test_a_wrong_option_is_refused_by_name(
@@ -125,12 +130,40 @@ def test_a_function_that_cannot_be_called_by_name_and_at_once_is_refused(
 
 
 def test_a_queue_has_forty_characters_with_its_namespace(cron: CronLock) -> None:
-    cron.task(queue="a" * 40)(send)
-    cron.task(queue="b" * 37)(send_with_item)
-    assert cron.tasks.queues("") == ["a" * 40, "b" * 37]
-    assert queue_name("ns", "b" * 37) == "ns." + "b" * 37
+    cron.task(queue="a" * 31)(send)
+    cron.task(queue="b" * 30)(send_with_item)
+    assert cron.tasks.queues("") == ["cronlock." + "a" * 31, "cronlock." + "b" * 30]
+    assert queue_name("shop", "c" * 35) == "shop." + "c" * 35
     with pytest.raises(ConfigError, match="longer than 40 characters"):
-        cron.tasks.queues("ns")
+        cron.tasks.queues("namespaces")
+
+
+def app_in(namespace: str | None) -> Flask:
+    app = Flask("shop")
+    app.config.update(SQLALCHEMY_DATABASE_URI="postgresql+psycopg://127.0.0.1:1/shop")
+    app.config.update(CRONLOCK_NAMESPACE=namespace)
+    return app
+
+
+def set_up(cron: CronLock, namespace: str | None) -> None:
+    app = app_in(namespace)
+    cron.db.init_app(app)
+    cron.init_app(app)
+
+
+@pytest.mark.parametrize(("queue", "namespace"), [("a" * 32, None), ("a" * 31, "namespace")])
+def test_a_queue_that_is_too_long_with_the_namespace_is_refused_at_set_up(
+    cron: CronLock, queue: str, namespace: str | None
+) -> None:
+    cron.task(queue=queue)(send)
+    with pytest.raises(ConfigError, match=r"longer than 40 characters: shorten CRONLOCK_NAMESPACE"):
+        set_up(cron, namespace)
+
+
+def test_so_is_a_namespace_that_leaves_no_room_for_the_default_queue(cron: CronLock) -> None:
+    with pytest.raises(ConfigError, match=r"\.default' is longer .* CRONLOCK_NAMESPACE"):
+        set_up(cron, "n" * 33)
+    set_up(cron, "n" * 32)
 
 
 def test_the_wait_doubles_with_each_failure_up_to_an_hour(cron: CronLock) -> None:

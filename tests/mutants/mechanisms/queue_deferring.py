@@ -8,11 +8,12 @@ ABORTED = "integration/test_defer_aborted.py"
 ARGUMENTS = "unit/test_task_arguments.py"
 FROM = "integration/test_defer_from.py"
 MANY = "integration/test_defer_many.py"
+NOT_TOO_MANY = "test_the_queues_function_is_never_given_more_than_an_array_holds"
 NOT_BACK = "test_what_json_would_not_give_back_is_refused_with_the_cure"
 REFUSALS = "integration/test_defer_refusals.py"
-REGISTRATION = "unit/test_tasks_registration.py"
 WITHOUT = "integration/test_defer_without_queue.py"
 LABELLED = "test_an_attribute_of_another_name_than_its_column_is_to_be_labelled"
+MISSING = "test_the_tables_of_the_queue_are_missing"
 CURED = "test_the_error_names_the_cure_and_what_was_written_before_is_kept"
 
 MECHANISMS = [
@@ -80,11 +81,31 @@ MECHANISMS = [
         name="missing-queue-is-named",
         keeps="Where Procrastinate's tables are missing, the error names the command.",
         invariant=Invariant.NOT_SILENT,
-        file="queue/handoff.py",
-        source="                raise TablesMissing from error\n",
-        instead="                pass\n",
+        file="queue/rows.py",
+        source='    with missing_told("procrastinate_", OF_THE_QUEUE):\n',
+        instead='    with missing_told("-", OF_THE_QUEUE):\n',
         test_file=REFUSALS,
-        test="test_the_tables_of_the_queue_are_missing",
+        test=f"{MISSING}[DROP FUNCTION procrastinate_defer_jobs_v1-one]",
+    ),
+    Mechanism(
+        name="missing-by-the-servers-own-sentence",
+        keeps="What is wrong with a fan-out's own statement is not taken for a missing queue.",
+        invariant=Invariant.NOT_SILENT,
+        file="queue/rows.py",
+        source='name not in (found.diag.message_primary or "")',
+        instead="name not in str(found)",
+        test_file=REFUSALS,
+        test="test_what_is_wrong_with_the_statement_itself_is_told_as_it_is",
+    ),
+    Mechanism(
+        name="items-a-call",
+        keeps="A fan-out of large batches never makes an array that PostgreSQL cannot hold.",
+        invariant=Invariant.NOT_SILENT,
+        file="queue/fanout.py",
+        source="max(1, min(ROWS_A_CALL, ITEMS_A_CALL // batch))",
+        instead="ROWS_A_CALL",
+        test_file=FROM,
+        test=f"{NOT_TOO_MANY}[110000-10000-2]",
     ),
     Mechanism(
         name="fan-outs-columns-are-the-arguments",
@@ -175,66 +196,6 @@ MECHANISMS = [
         instead="",
         test_file=ARGUMENTS,
         test=f"{NOT_BACK}[str2]",
-    ),
-    Mechanism(
-        name="queue-has-a-channel",
-        keeps="No queue's name is longer than what a channel of PostgreSQL takes.",
-        invariant=Invariant.NOT_SILENT,
-        file="queue/tasks.py",
-        source="if len(name) > LONGEST_QUEUE:",
-        instead="if False:",
-        test_file=REFUSALS,
-        test="test_a_queue_that_is_too_long_with_the_namespace_is_refused",
-    ),
-    Mechanism(
-        name="queue-of-a-namespace",
-        keeps="Apps of two namespaces never work off each other's rows.",
-        invariant=Invariant.ONCE,
-        file="queue/tasks.py",
-        source='f"{namespace}.{queue}" if namespace else queue',
-        instead="queue",
-        test_file="integration/test_defer_keys.py",
-        test="test_two_namespaces_in_one_database_have_nothing_in_common",
-    ),
-    Mechanism(
-        name="task-is-called-at-once",
-        keeps="A function whose call would do nothing yet is no task.",
-        invariant=Invariant.NOT_SILENT,
-        file="queue/registration.py",
-        source="        refuse_deferred(function)\n",
-        instead="",
-        test_file=REGISTRATION,
-        test="test_a_function_that_cannot_be_called_by_name_and_at_once_is_refused[later]",
-    ),
-    Mechanism(
-        name="task-is-called-by-name",
-        keeps="A function that takes positional arguments is no task.",
-        invariant=Invariant.NOT_SILENT,
-        file="queue/registration.py",
-        source="if kinds & {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL}:",
-        instead="if False:",
-        test_file=REGISTRATION,
-        test="test_a_function_that_cannot_be_called_by_name_and_at_once_is_refused[any_number]",
-    ),
-    Mechanism(
-        name="task-has-a-name-of-its-own",
-        keeps="No task takes another one's place.",
-        invariant=Invariant.NOT_SILENT,
-        file="queue/tasks.py",
-        source="if known is not None and not same_place(known.function, task.function):",
-        instead="if False:",
-        test_file=REGISTRATION,
-        test="test_a_name_is_taken_by_one_function",
-    ),
-    Mechanism(
-        name="task-needs-the-extra",
-        keeps="Without the queue's package a task is refused in one clear error.",
-        invariant=Invariant.NOT_SILENT,
-        file="queue/registration.py",
-        source="    require_queue()\n",
-        instead="",
-        test_file=WITHOUT,
-        test="test_a_task_cannot_be_registered",
     ),
     Mechanism(
         name="deferring-needs-the-extra",

@@ -125,7 +125,7 @@ MECHANISMS = [
         keeps="A key is seen only if what is done for it is kept.",
         invariant=Invariant.ONCE,
         file="queue/once.py",
-        source="    connection = sure_connection(session, state.db.engine)\n",
+        source="    connection = sure_connection(session, state.db.engine, OnceError)\n",
         instead=(
             "    connection = state.db.engine.connect().execution_options("
             'isolation_level="AUTOCOMMIT")\n'
