@@ -13,13 +13,16 @@ from ..exceptions import ConfigError
 from ..queue.extra import require_queue
 from ..queue.task import JOBS_QUEUE
 from ..queue.tasks import queue_name
+from ..sqlerrors import driver_error
 from ..state import AppState, this_app, this_state
+from ..telling import known_words
+from ..texts import error_text
 from .clock import SIGNALS, show_log
 from .group import cron_commands
-from .terminal import errors_told
+from .terminal import errors_told, stop
 
-TOLD_BY_US = {"job_error", "task_not_found"}
-"""Records of Procrastinate that hold the row's whole arguments."""
+TOLD_BY_US = "job_error"
+"""The action of Procrastinate's records that hold a row's whole arguments."""
 
 
 @cron_commands.command("worker")
@@ -44,14 +47,19 @@ def run_worker(queues: str | None, concurrency: int | None, grace: str, until_em
         way, end = wait_for_way(state), parse_duration(grace, "grace")
         worker = QueueWorker(this_app(), state, way, names, count, end, until_empty)
 
-    def stop(_: int, __: FrameType | None) -> None:
+    def wind_up(_: int, __: FrameType | None) -> None:
         for either in SIGNALS:
             signal.signal(either, signal.SIG_DFL)
         worker.stop()
 
     for number in SIGNALS:
-        signal.signal(number, stop)
-    worker.run()
+        signal.signal(number, wind_up)
+    try:
+        worker.run()
+    except Exception as error:
+        secrets = (*state.config.secrets, *way.secrets)
+        said = known_words(error, secrets) or error_text(driver_error(error) or error, secrets)
+        stop(f"the worker failed: {said}", 1)
 
 
 def _names(state: AppState, wanted: str | None) -> list[str]:
@@ -60,7 +68,8 @@ def _names(state: AppState, wanted: str | None) -> list[str]:
     known = sorted({task.queue for task in state.tasks} | runs)
     if not known:
         raise ConfigError(
-            'there is nothing to do: give a function @cron.task, or a job on="worker"'
+            'no task is registered here, and no job on="worker": import their module where the app '
+            "is made (FLASK_APP, or the factory)"
         )
     chosen = known if wanted is None else [name.strip() for name in wanted.split(",")]
     for name in chosen:
@@ -78,4 +87,4 @@ def quieten_procrastinate() -> None:
 
 
 def _not_told_by_us(record: logging.LogRecord) -> bool:
-    return getattr(record, "action", None) not in TOLD_BY_US
+    return getattr(record, "action", None) != TOLD_BY_US

@@ -81,8 +81,8 @@ def wait_for_way(state: AppState) -> Way:
     while True:
         try:
             way = find_way(state)
-        except SQLAlchemyError as error:
-            if not isinstance(as_unavailable(error), DatabaseUnreachable):
+        except (SQLAlchemyError, DatabaseUnreachable) as error:
+            if not isinstance(as_unavailable(error) or error, DatabaseUnreachable):
                 raise
             time.sleep(outage.note(error))
         else:
@@ -93,7 +93,8 @@ def wait_for_way(state: AppState) -> Way:
 def find_way(state: AppState) -> Way:
     """Return the way that ``CRONLOCK_WORKER_URL`` names, or else the app's own; it was tried.
 
-    :raises ConfigError: when the URL leads elsewhere than the app's own, or nowhere.
+    :raises ConfigError: when the URL leads elsewhere than the app's own.
+    :raises DatabaseUnreachable: when nothing answers there yet.
     :raises TablesMissing: when the queue has no tables.
     """
     place, app_parameters = _apps_place(state)
@@ -108,8 +109,8 @@ def find_way(state: AppState) -> Way:
     listens = _try_out(state, parameters, place)
     if not listens:
         logger.warning(
-            "CRONLOCK_WORKER_URL leads through a pooler that lets no notification through, so the "
-            "worker looks each second: give the database's own address.",
+            "CRONLOCK_WORKER_URL leads through a pooler, where nothing can listen, so the worker "
+            "looks each second: give the database's own address.",
             extra={"action": "worker_deaf"},
         )
     return Way(parameters, direct=listens, listens=listens)
@@ -151,9 +152,11 @@ def _try_out(state: AppState, parameters: Mapping[str, Any], apps: Place) -> boo
             row = connection.execute(PLACE).fetchone()
             assert row is not None
             _check(Place(*row), apps)
-            return _hears(state, connection)
+            return not _is_pooled(connection) and _hears(state, connection)
     except psycopg.Error as error:
         said = error_text(error, (*state.config.secrets, *way.secrets))
+        if isinstance(as_unavailable(error), DatabaseUnreachable):
+            raise DatabaseUnreachable(f"that of CRONLOCK_WORKER_URL ({said})") from None
         raise ConfigError(
             f"CRONLOCK_WORKER_URL cannot be used: give the address of the app's own database, past "
             f"its pooler ({said})"
@@ -177,8 +180,17 @@ def _check(there: Place, apps: Place) -> None:
         )
 
 
+def _is_pooled(connection: psycopg.Connection[Any]) -> bool:
+    """Tell whether a pooler is between: it greets with a key that is no backend's.
+
+    Its backends would go on listening for whoever comes after us.
+    """
+    row = connection.execute("SELECT pg_backend_pid()").fetchone()
+    return row != (connection.info.backend_pid,)
+
+
 def _hears(state: AppState, connection: psycopg.Connection[Any]) -> bool:
-    """Tell whether a notification comes: a pooler takes a LISTEN, and then passes nothing on."""
+    """Tell whether a notification comes: what is between may pass none on."""
     token = uuid4().hex
     connection.execute(f"LISTEN {CHANNEL}")
     with state.db.engine.begin() as other:

@@ -38,15 +38,17 @@ SELECT id, 0 AS worker FROM procrastinate_jobs
 WHERE status = 'doing' AND worker_id IS NULL AND queue_name = ANY(%(queues)s::varchar[])
   AND id <> ALL(%(in_hand)s::bigint[])
 """
-# Another worker may have put it back since, and a third one have it in hand.
+# Another worker may have put it back since, and a third one have it in hand. Procrastinate lets a
+# row fail, instead, that somebody asked to abort.
 PUT_BACK = """
 WITH lost AS MATERIALIZED (
-    SELECT job.id, job.task_name FROM procrastinate_jobs job
+    SELECT job.id, job.task_name, job.abort_requested FROM procrastinate_jobs job
     JOIN unnest(%(rows)s::bigint[], %(workers)s::bigint[]) AS seen (id, worker)
       ON job.id = seen.id AND coalesce(job.worker_id, 0) = seen.worker
     WHERE job.status = 'doing' FOR UPDATE OF job SKIP LOCKED
 )
-SELECT id, task_name, procrastinate_retry_job_v2(id, NULL, NULL, NULL, NULL) FROM lost
+SELECT id, task_name, abort_requested AS aborted,
+       procrastinate_retry_job_v2(id, NULL, NULL, NULL, NULL) FROM lost
 """
 
 Found = frozenset[tuple[int, int]]
@@ -121,10 +123,10 @@ class Keeper:
         rows, workers = [row for row, _ in lost], [worker for _, worker in lost]
         ask = self._manager.connector.execute_query_all_async
         for row in await ask(PUT_BACK, rows=rows, workers=workers):
-            logger.warning(
-                "Task %s, row %s was put back: %s.",
-                row["task_name"],
-                row["id"],
-                why,
-                extra={"action": "row_rescued", "task": row["task_name"], "row": row["id"]},
-            )
+            _tell(row["id"], row["task_name"], row["aborted"], why)
+
+
+def _tell(row: int, task: str, aborted: bool, why: str) -> None:
+    fate = "has failed, as somebody asked to abort it" if aborted else "was put back"
+    about = {"action": "row_aborted" if aborted else "row_rescued", "task": task, "row": row}
+    logger.warning("Task %s, queue row %s %s: %s.", task, row, fate, why, extra=about)

@@ -25,15 +25,18 @@ logger = logging.getLogger("flask_cronlock")
 # Not one that was put back meanwhile, which another worker may have in hand.
 MINE = """
 WITH mine AS MATERIALIZED (
-    SELECT id FROM procrastinate_jobs
+    SELECT id, abort_requested FROM procrastinate_jobs
     WHERE id = %(row)s AND status = 'doing' AND worker_id = %(worker)s FOR UPDATE
 )
 """
 FINISH = f"""{MINE}
-SELECT procrastinate_finish_job_v1(id, %(status)s::procrastinate_job_status, %(forget)s) FROM mine
+SELECT false AS aborted,
+       procrastinate_finish_job_v1(id, %(status)s::procrastinate_job_status, %(forget)s) FROM mine
 """
+# Procrastinate lets a row fail, instead, that somebody asked to abort.
 RETRY = f"""{MINE}
-SELECT procrastinate_retry_job_v2(id, %(at)s::timestamptz, %(priority)s, %(queue)s, %(lock)s)
+SELECT abort_requested AS aborted,
+       procrastinate_retry_job_v2(id, %(at)s::timestamptz, %(priority)s, %(queue)s, %(lock)s)
 FROM mine
 """
 
@@ -125,9 +128,14 @@ class Manager(JobManager):
         ask = self.connector.execute_query_all_async
         values |= {"row": job.id, "worker": self.heart.worker_id}
         try:
-            await self._patiently(lambda: ask(query, **values), to_the_end=True)
+            rows = await self._patiently(lambda: ask(query, **values), to_the_end=True)
         finally:
             self.heart.in_hand.discard(job.id)
+        if not rows:
+            # Also where an answer was lost, and it had ended.
+            _tell(job, "row_taken_over", "was no longer in this worker's hands at its end")
+        elif rows[0]["aborted"]:
+            _tell(job, "row_aborted", "has failed: somebody asked to abort it")
 
     async def listen_for_jobs(
         self, *, on_notification: NotificationCallback, queues: Iterable[str] | None = None
@@ -165,3 +173,8 @@ class Manager(JobManager):
             return
         with suppress(asyncio.TimeoutError):
             await asyncio.wait_for(self.stop_asked.wait(), seconds)
+
+
+def _tell(job: Job, action: str, words: str) -> None:
+    about = {"action": action, "task": job.task_name, "row": job.id}
+    logger.warning("Task %s, queue row %s %s.", job.task_name, job.id, words, extra=about)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, LiteralString
 
 from procrastinate.connector import BaseAsyncConnector
 from psycopg import sql
@@ -15,42 +15,24 @@ logger = logging.getLogger("flask_cronlock")
 
 BATCH = 1000
 
-ROWS = """
+REMOVE = """
 WITH old AS (
-    DELETE FROM procrastinate_jobs WHERE id IN (
-        SELECT job.id FROM procrastinate_jobs job
-        WHERE job.status IN ('succeeded', 'failed', 'cancelled', 'aborted')
-          AND job.queue_name = ANY(%(queues)s::varchar[])
+    DELETE FROM {table} WHERE {key} IN (
+        SELECT {key} FROM {table} ended WHERE {long_ago}
+        LIMIT %(batch)s FOR UPDATE SKIP LOCKED
+    ) RETURNING 1
+)
+SELECT count(*) AS removed FROM old
+"""
+ROWS = """status IN ('succeeded', 'failed', 'cancelled', 'aborted')
+          AND queue_name = ANY(%(queues)s::varchar[])
           AND NOT EXISTS (SELECT FROM procrastinate_events event
-                          WHERE event.job_id = job.id AND event.at > now() - %(history)s)
-        LIMIT %(batch)s FOR UPDATE SKIP LOCKED
-    ) RETURNING id
-)
-SELECT count(*) AS removed FROM old
-"""
+                          WHERE event.job_id = ended.id AND event.at > now() - %(history)s)"""
 # What failed or is in doubt stays: it is an operator's.
-ITEMS = """
-WITH old AS (
-    DELETE FROM {items} WHERE key IN (
-        SELECT key FROM {items}
-        WHERE namespace = %(namespace)s AND state = 'done'
-          AND finished_at < now() - %(history)s
-        LIMIT %(batch)s FOR UPDATE SKIP LOCKED
-    ) RETURNING key
-)
-SELECT count(*) AS removed FROM old
-"""
-REQUESTS = """
-WITH old AS (
-    DELETE FROM {requests} WHERE id IN (
-        SELECT id FROM {requests}
-        WHERE namespace = %(namespace)s AND state = 'ended'
-          AND ended_at < now() - %(history)s
-        LIMIT %(batch)s FOR UPDATE SKIP LOCKED
-    ) RETURNING id
-)
-SELECT count(*) AS removed FROM old
-"""
+ITEMS = """namespace = %(namespace)s AND state = 'done'
+          AND finished_at < now() - %(history)s"""
+REQUESTS = """namespace = %(namespace)s AND state = 'ended'
+          AND ended_at < now() - %(history)s"""
 
 
 class Sweep:
@@ -67,15 +49,19 @@ class Sweep:
     ) -> None:
         self._connector = connector
         self._about = {"queues": list(queues), "namespace": namespace, "history": history}
-        self._items = sql.SQL(ITEMS).format(items=_name(items))
-        self._requests = sql.SQL(REQUESTS).format(requests=_name(requests))
+        self._queries = (
+            _removing(sql.Identifier("procrastinate_jobs"), "id", ROWS),
+            _removing(_name(items), "key", ITEMS),
+            _removing(_name(requests), "id", REQUESTS),
+        )
 
     async def sweep(self) -> None:
         """Remove what is old, in short transactions, and say how much that was."""
-        swept = [await self._remove(query) for query in (ROWS, self._items, self._requests)]
+        swept = [await self._remove(query) for query in self._queries]
         if any(swept):
-            words = "The worker removed what had ended: %d rows, %d items done, %d runs asked for."
-            logger.info(words, *swept, extra={"action": "queue_swept"})
+            words = "%d queue rows, %d items done, %d runs asked for"
+            told = f"The worker removed what had ended: {words}."
+            logger.info(told, *swept, extra={"action": "queue_swept"})
 
     async def _remove(self, query: Any) -> int:
         removed = batch = BATCH
@@ -86,6 +72,12 @@ class Sweep:
             removed = int(row["removed"])
             total += removed
         return total
+
+
+def _removing(table: sql.Identifier, key: str, long_ago: LiteralString) -> sql.Composed:
+    """Return the statement that removes a batch of the rows that ended long ago."""
+    named = {"table": table, "key": sql.Identifier(key), "long_ago": sql.SQL(long_ago)}
+    return sql.SQL(REMOVE).format(**named)
 
 
 def _name(table: Table) -> sql.Identifier:

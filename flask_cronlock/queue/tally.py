@@ -48,4 +48,4 @@ class Tally:
             "left for later": self.left,
         }
         counted = ", ".join(f"{count} {word}" for word, count in words.items() if count)
-        return f"Task {self.task}, row {self.row}: {counted or 'nothing to do'}"
+        return f"Task {self.task}, queue row {self.row}: {counted or 'nothing to do'}"

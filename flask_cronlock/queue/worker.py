@@ -48,7 +48,7 @@ class QueueWorker:
         until_empty: bool = False,
     ) -> None:
         self._belt = Belt(app, state, way, queues, count, until_empty)
-        self._enabled, self._grace = state.config.enabled, grace
+        self._enabled, self._grace, self._until_empty = state.config.enabled, grace, until_empty
         self._news: SimpleQueue[str | BaseException] = SimpleQueue()
         self._about = ", ".join(queues), count, way
 
@@ -62,15 +62,19 @@ class QueueWorker:
         if self._enabled:
             threading.Thread(target=self._run_belt, name="cronlock-belt", daemon=True).start()
         else:
-            words = "CRONLOCK_ENABLED is False, so the worker takes no row."
+            words = "CRONLOCK_ENABLED is False, so the worker takes no queue row."
             logger.warning(words, extra={"action": "worker_idle"})
+            if self._until_empty:
+                self.stop()
         news = self._news.get()
         if news == "stop":
             news = self._wind_up()
         if isinstance(news, BaseException):
             raise news
         if in_hand := self._belt.in_hand:
-            words = "The worker stopped, and cut off %d rows, which others take up in a minute."
+            words = (
+                "The worker stopped, and cut off %d queue rows, which others take up in a minute."
+            )
             logger.warning(words, in_hand, extra={"action": "worker_stopped"})
         else:
             _log("worker_stopped", "The worker stopped.")
@@ -84,7 +88,7 @@ class QueueWorker:
         if not self._enabled:
             return "idle"
         self._belt.stop()
-        words = "The worker stops: %d rows in hand have %s to end."
+        words = "The worker stops: %d queue rows in hand have %s to end."
         _log("worker_stops", words, self._belt.in_hand, format_duration(self._grace))
         with suppress(Empty):
             return self._news.get(timeout=self._grace.total_seconds())

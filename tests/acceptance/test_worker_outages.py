@@ -7,9 +7,11 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from sqlalchemy import make_url
 
 from ..support.clock_processes import TRACEBACK, Process
 from ..support.databases import Database, Server, fresh_database, temporary
+from ..support.pgbouncer import pgbouncer_before
 from ..support.processes import wait_until
 from ..support.queue_workers import QUICK, Workshop
 
@@ -125,4 +127,24 @@ def test_a_worker_that_begins_before_the_database_waits_for_it(
         workshop.defer("note", "after")
         workshop.wait_until_empty()
         assert worker.end() == 0
+    assert workshop.noted() == ["after"]
+
+
+def test_a_worker_whose_own_address_does_not_answer_yet_waits_for_it(workshop: Workshop) -> None:
+    with pgbouncer_before(workshop.database.server) as there:
+        there.stop()
+        url = make_url(there.url(workshop.database)).set(password="p4ssw0rd")
+        address = url.render_as_string(hide_password=False)
+        with workshop.worker(begins=False, CRONLOCK_WORKER_URL=address) as worker:
+            worker.wait_for("The database does not answer yet: ")
+            there.start()
+            worker.wait_for("The worker began")
+            workshop.defer("note", "after")
+            workshop.wait_until_empty()
+            assert worker.end() == 0
+            said = worker.said()
+    assert "that of CRONLOCK_WORKER_URL (OperationalError: " in said
+    assert said.count("The database answers.\n") == 1
+    assert "p4ssw0rd" not in said
+    assert TRACEBACK not in said
     assert workshop.noted() == ["after"]

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import psycopg
 import pytest
 
 from ..support.clock_processes import TRACEBACK
 from ..support.databases import Database
-from ..support.pgbouncer import PgBouncer
+from ..support.pgbouncer import PgBouncer, pgbouncer_before
 from ..support.queue_workers import QUICK, Workshop
 
 HEARS_ONLY = {**QUICK, "connecting.LISTENING_POLL": 3600}
+LEFT_BEHIND = """
+SELECT ARRAY(SELECT pg_listening_channels()), ARRAY(SELECT statement FROM pg_prepared_statements),
+       ARRAY(SELECT objid FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid())
+"""
 NAMES = [f"item-{number:02}" for number in range(40)]
 
 
@@ -58,5 +63,21 @@ def test_a_worker_whose_address_is_the_poolers_finds_out_that_it_hears_nothing(
         workshop.wait_until_empty()
         assert worker.end() == 0
         said = worker.said()
-    assert said.count("leads through a pooler that lets no notification through") == 1
+    assert said.count("leads through a pooler, where nothing can listen") == 1
     assert "; polling each second.\n" in said
+
+
+@pytest.mark.parametrize("name", ["DATABASE_URL", "CRONLOCK_WORKER_URL"])
+def test_a_worker_leaves_nothing_behind_in_the_poolers_backend(
+    workshop: Workshop, name: str
+) -> None:
+    """There is one, and the next client gets it as the last one left it."""
+    with pgbouncer_before(workshop.database.server, default_pool_size=1) as pooler:
+        pooled = pooler.url(workshop.database)
+        workshop.defer("note", "first")
+        with workshop.worker(**{name: pooled}) as worker:
+            workshop.wait_until_empty()
+            assert worker.end() == 0
+        with psycopg.connect(pooled.replace("+psycopg", ""), autocommit=True) as next_client:
+            assert next_client.execute(LEFT_BEHIND).fetchone() == ([], [], [])
+    assert workshop.noted() == ["first"]

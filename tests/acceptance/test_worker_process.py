@@ -7,6 +7,7 @@ import signal
 import time
 
 import pytest
+from sqlalchemy import make_url
 
 from ..support.clock_processes import TRACEBACK
 from ..support.databases import Database
@@ -35,8 +36,9 @@ def test_a_worker_calls_each_item_once_and_says_a_line_for_each_row(workshop: Wo
 
     assert workshop.noted() == sorted(workshop.begun()) == sorted(names)
     assert TRACEBACK not in said
-    assert "The worker began: queues default, mail; 4 at once; polling each second.\n" in said
-    told = re.findall(r"Task note, row (\d+): 1 done\.$", said, re.M)
+    assert "The worker began: queues cronlock.default, cronlock.mail; 4 at once; " in said
+    assert "; polling each second.\n" in said
+    told = re.findall(r"Task note, queue row (\d+): 1 done\.$", said, re.M)
     assert sorted(map(int, told)) == rows
     assert said.endswith("The worker stopped.\n")
     assert len(said.splitlines()) == 3 + len(rows)
@@ -52,7 +54,7 @@ def test_what_is_in_hand_ends_within_the_grace(workshop: Workshop, number: int) 
 
     assert workshop.noted() == workshop.begun() == ["slow"]
     assert workshop.rows() == {}
-    assert "The worker stops: 1 rows in hand have 30s to end.\n" in said
+    assert "The worker stops: 1 queue rows in hand have 30s to end.\n" in said
     assert said.endswith("The worker stopped.\n")
     assert TRACEBACK not in said
 
@@ -69,7 +71,7 @@ def test_what_goes_on_after_the_grace_is_cut_off_and_another_worker_takes_it_up(
         took, said = time.monotonic() - begun, worker.said()
 
     assert took >= 0.5
-    assert said.endswith("cut off 1 rows, which others take up in a minute.\n")
+    assert said.endswith("cut off 1 queue rows, which others take up in a minute.\n")
     assert TRACEBACK not in said
     assert workshop.rows() == {row: "doing"}
     workshop.shorten(row)
@@ -177,7 +179,33 @@ def test_a_wrong_wish_is_refused_with_one_line(
 def test_a_worker_that_is_switched_off_takes_no_row(workshop: Workshop) -> None:
     (left,) = workshop.defer("note", "left")
     with workshop.worker(SWITCHED_OFF="1", times=QUICK) as worker:
-        worker.wait_for("CRONLOCK_ENABLED is False, so the worker takes no row.")
+        worker.wait_for("CRONLOCK_ENABLED is False, so the worker takes no queue row.")
         time.sleep(2)
         assert worker.end(signal.SIGTERM, SLACK) == 0
     assert workshop.rows() == {left: "todo"}
+
+
+def test_a_worker_that_is_switched_off_finds_nothing_until_empty(workshop: Workshop) -> None:
+    (left,) = workshop.defer("note", "left")
+    with workshop.worker("--until-empty", SWITCHED_OFF="1") as worker:
+        assert worker.popen.wait(40) == 0
+        assert worker.said().endswith("The worker stopped.\n")
+    assert workshop.rows() == {left: "todo"}
+
+
+def test_a_worker_that_cannot_go_on_says_why_in_one_line_and_without_a_secret(
+    workshop: Workshop,
+) -> None:
+    """Its queue has a function of another release, which names its column anew."""
+    workshop.database.query(
+        "DROP FUNCTION procrastinate_register_worker_v1;"
+        " CREATE FUNCTION procrastinate_register_worker_v1() RETURNS TABLE (other bigint)"
+        " LANGUAGE sql AS 'SELECT 1::bigint'"
+    )
+    url = make_url(workshop.database.url).set(password="worker_id")
+    address = url.render_as_string(hide_password=False)
+    with workshop.worker(begins=False, CRONLOCK_WORKER_URL=address) as worker:
+        assert worker.popen.wait(40) == 1
+        said = worker.said()
+    assert said.endswith("Error: the worker failed: KeyError: '[secret]'\n")
+    assert TRACEBACK not in said

@@ -16,6 +16,9 @@ STALLED_AFTER = QUICK["heart.STALLED_AFTER"]
 LOOK_EVERY = QUICK["keeper.LOOK_EVERY"]
 LONG = STALLED_AFTER + 3 * LOOK_EVERY + 4
 HOUR = 3600
+NOT_ITS_OWN = "no longer in this worker's hands at its end"
+ABORT = "SELECT procrastinate_cancel_job_v1(%s, true, false)"
+ABORTED = "asked to abort it"
 
 
 @pytest.fixture
@@ -37,7 +40,9 @@ def test_what_a_killed_worker_had_in_hand_is_done_by_another(workshop: Workshop)
             said = other.said()
     assert workshop.begun() == ["long"] * 2
     assert workshop.noted() == ["long"]
-    assert f"Task note, row {row} was put back: its worker has shown no sign of life.\n" in said
+    assert (
+        f"Task note, queue row {row} was put back: its worker has shown no sign of life.\n" in said
+    )
     assert TRACEBACK not in said
 
 
@@ -59,7 +64,7 @@ def test_a_worker_that_drains_for_long_keeps_what_it_has_in_hand(workshop: Works
         workshop.defer("call", "long", queue="mail", seconds=LONG)
         workshop.wait_for_begun("long")
         draining.send(signal.SIGTERM)
-        draining.wait_for("The worker stops: 1 rows in hand")
+        draining.wait_for("The worker stops: 1 queue rows in hand")
         with workshop.worker() as one, workshop.worker() as two:
             assert draining.popen.wait(LONG + 20) == 0
             assert one.end() == two.end() == 0
@@ -79,11 +84,12 @@ def test_a_worker_that_slept_does_not_end_what_another_one_took_over(workshop: W
             workshop.wait_for_begun("shared", 2)
             sleepy.send(signal.SIGCONT)
             workshop.wait_for_ended("shared", 1)
-            sleepy.wait_for("1 done")
+            sleepy.wait_for(f"queue row {row} was {NOT_ITS_OWN}.\n")
             assert workshop.rows() == {row: "doing"}
             workshop.wait_for_ended("shared", 2)
             workshop.wait_until_empty()
-            other.end()
+            assert other.end() == 0
+            assert NOT_ITS_OWN not in other.said()
         workshop.defer("note", "next")
         workshop.wait_until_empty()
         assert sleepy.end() == 0
@@ -113,14 +119,16 @@ def test_a_row_that_never_reached_its_worker_is_put_back(workshop: Workshop) -> 
         workshop.wait_until_empty()
         (row,) = workshop.database.query(
             "INSERT INTO procrastinate_jobs (queue_name, task_name, args, status, worker_id)"
-            " SELECT 'default', 'note', jsonb_build_object("
+            " SELECT 'cronlock.default', 'note', jsonb_build_object("
             "   'items', '[{\"name\": \"lost\"}]'::jsonb,"
-            '   \'origin\', \'{"namespace": "", "once": "tests/lost"}\'::jsonb),'
+            '   \'origin\', \'{"namespace": "", "scope": "tests/lost"}\'::jsonb),'
             " 'doing', max(id) FROM procrastinate_workers RETURNING id"
         )
         workshop.wait_until_empty()
         assert worker.end() == 0
-        assert f"row {row[0]} was put back: it had not reached this worker.\n" in worker.said()
+        assert (
+            f"queue row {row[0]} was put back: it had not reached this worker.\n" in worker.said()
+        )
     assert workshop.noted() == ["first", "lost"]
 
 
@@ -142,7 +150,7 @@ def test_a_task_that_only_a_newer_release_has_waits_for_its_worker(workshop: Wor
     times = {**QUICK, "retries.UNKNOWN_WAIT": 2}
     with workshop.worker(times=times) as older:
         (row,) = workshop.defer("newer", "item")
-        older.wait_for(f"Task newer, row {row}: no code here has this task; it is tried again")
+        older.wait_for(f"Task newer, queue row {row}: no module that is imported here registers it")
         time.sleep(3)
         assert set(workshop.rows()) == {row}
         assert set(workshop.rows().values()) <= {"todo", "doing"}
@@ -151,3 +159,27 @@ def test_a_task_that_only_a_newer_release_has_waits_for_its_worker(workshop: Wor
         assert older.end() == 0
         assert TRACEBACK not in older.said()
     assert workshop.noted() == ["item"]
+
+
+def test_a_row_that_somebody_asked_to_abort_is_not_put_back(workshop: Workshop) -> None:
+    row = workshop.defer_together("call", "first", "second", queue="mail", seconds=6)
+    with workshop.worker() as worker:
+        workshop.wait_for_begun("first")
+        workshop.database.query(ABORT, row)
+        worker.wait_for(f"Task call, queue row {row} has failed: somebody {ABORTED}.\n")
+        assert worker.end() == 0
+    assert workshop.begun() == ["first"]
+    assert workshop.rows() == {row: "failed"}
+
+
+def test_nor_is_one_whose_worker_died(workshop: Workshop) -> None:
+    with workshop.worker() as doomed:
+        (row,) = workshop.defer("note", "long", seconds=HOUR)
+        workshop.wait_for_begun("long")
+        doomed.end(signal.SIGKILL)
+    workshop.database.query(ABORT, row)
+    with workshop.worker() as other:
+        other.wait_for(f"Task note, queue row {row} has failed, as somebody {ABORTED}: its worker")
+        assert other.end() == 0
+        assert "was put back" not in other.said()
+    assert workshop.rows() == {row: "failed"}

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
 
 import psycopg
 import pytest
 from sqlalchemy import make_url
 
-from flask_cronlock.exceptions import ConfigError, TablesMissing
+from flask_cronlock.exceptions import ConfigError, DatabaseUnreachable, TablesMissing
 from flask_cronlock.queue.connecting import Way, find_way
 from flask_cronlock.state import this_state
 
@@ -59,7 +61,18 @@ def test_the_address_is_taken_as_an_apps_own_and_listened_at(
         assert role_of(way) == "postgres"
 
 
-def test_a_pooler_that_lets_no_notification_through_is_looked_through(
+def listeners(pooled: str) -> list[Any]:
+    """Return the channels that any of the pooler's backends listens to: each client has one."""
+    with ExitStack() as open_at_once:
+        found = []
+        for _ in range(2):
+            client = psycopg.connect(pooled.replace("+psycopg", ""))
+            open_at_once.enter_context(client)
+            found += client.execute("SELECT pg_listening_channels()").fetchall()
+        return found
+
+
+def test_at_a_poolers_address_it_looks_and_has_no_backend_listen(
     make_world: MakeWorld,
     database: Database,
     pgbouncer: PgBouncer,
@@ -68,7 +81,8 @@ def test_a_pooler_that_lets_no_notification_through_is_looked_through(
     way = way_of(make_world(CRONLOCK_WORKER_URL=pgbouncer.url(database)))
     assert not way.listens
     assert way.poll_every == 1
-    assert "lets no notification through" in caplog.text
+    assert "leads through a pooler, where nothing can listen" in caplog.text
+    assert listeners(pgbouncer.url(database)) == []
 
 
 def refusal(world: World) -> str:
@@ -104,19 +118,34 @@ def test_the_address_of_a_server_without_writes_is_refused(
 @pytest.mark.parametrize(
     ("url", "words"),
     [
-        ("postgresql://boss:p4ssw0rd@127.0.0.1:1/shop", "cannot be used"),
-        ("postgresql://boss:p4ssw0rd@/shop?host=/p4ssw0rd-is-nowhere", "cannot be used"),
+        ("postgresql://boss:p4ssw0rd@127.0.0.1:1/shop?connect_timeout=p4ssw0rd", "cannot be used"),
         ("postgresql://boss:p4ssw0rd@127.0.0.1:http/shop", "is no URL such as"),
         ("postgresql://boss:p4ssw0rd@127.0.0.1/shop?p4ssw0rd=1", "is no URL such as"),
     ],
 )
-def test_an_address_that_leads_nowhere_is_refused_without_its_password(
+def test_a_broken_address_is_refused_without_its_password(
     make_world: MakeWorld, url: str, words: str
 ) -> None:
     told = refusal(make_world(CRONLOCK_WORKER_URL=url))
     assert "CRONLOCK_WORKER_URL" in told
     assert words in told
     assert "p4ssw0rd" not in told
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://boss:p4ssw0rd@127.0.0.1:1/shop",
+        "postgresql://boss:p4ssw0rd@/shop?host=/p4ssw0rd-is-nowhere",
+    ],
+)
+def test_one_where_nothing_answers_is_named_without_its_password(
+    make_world: MakeWorld, url: str
+) -> None:
+    with pytest.raises(DatabaseUnreachable) as caught:
+        way_of(make_world(CRONLOCK_WORKER_URL=url))
+    assert "that of CRONLOCK_WORKER_URL (" in str(caught.value)
+    assert "p4ssw0rd" not in str(caught.value)
 
 
 def test_no_repr_of_a_way_shows_its_password() -> None:

@@ -16,6 +16,7 @@ from flask_cronlock.queue.sweeping import Sweep
 from flask_cronlock.state import this_state
 
 from ..support.databases import Database
+from ..support.processes import wait_until
 from ..support.worlds import World
 
 ROW = """
@@ -128,3 +129,14 @@ def test_records_of_items_done_long_ago_are_removed_and_no_others(
     sweep(database, world)
     left = rows.execute("SELECT key FROM cronlock_item ORDER BY key").fetchall()
     assert [row[0] for row in left] == [key for key, *_ in kept]
+
+
+def test_of_many_items_only_the_old_ones_are_looked_at(
+    rows: Any, database: Database, world: World
+) -> None:
+    insert = ITEM.replace("VALUES (%s", "SELECT number::text").replace("::interval)", "::interval")
+    rows.execute(f"{insert} FROM generate_series(1, 20000) number", ["shop", "done", "29 days"])
+    rows.execute("ANALYZE cronlock_item")
+    sweep(database, world)
+    looks = "SELECT idx_scan FROM pg_stat_user_indexes WHERE indexrelname = %s"
+    wait_until(lambda: database.value(looks, "cronlock_item_finished"))

@@ -18,6 +18,8 @@ from pathlib import Path
 
 from psycopg.types.json import Jsonb
 
+from flask_cronlock.queue.tasks import queue_name
+
 from .clock_processes import Process
 from .databases import Database
 from .instances import ROOT, environment
@@ -100,10 +102,11 @@ class Workshop:
         self, task: str, *names: str, queue: str = "default", seconds: float = 0
     ) -> int:
         """Defer one row for all names; return its number in the queue."""
-        origin = {"namespace": "", "once": "tests/now", "job": None, "slot": None}
+        origin = {"namespace": "", "scope": "tests/now", "job": None, "slot": None}
         items = [{"name": name, "seconds": seconds} for name in names]
         args = Jsonb({"items": items, "origin": origin})
-        return int(self.database.value(DEFER, queue, task, args))
+        name = queue if "." in queue else queue_name("", queue)
+        return int(self.database.value(DEFER, name, task, args))
 
     def defer_until_heard(self, name: str) -> None:
         """Defer rows, a second apart, until a worker that is told of one has done all of them.
