@@ -46,6 +46,8 @@ TAKEN_HEADERS = re.compile(
 )
 """What a request's headers carry already, and so none of them a slot."""
 POSTGRES_URL = re.compile(r"postgres(ql)?(\+psycopg)?://\S+$")
+SHORTEST_HISTORY = timedelta(days=7)
+"""An item waits for four days at most: a hundred attempts, an hour apart."""
 SHORTEST_SECRET = 16
 PLACEHOLDERS = {"none", "null", "undefined", "changeme"}
 NEW_SECRET = "python3 -c 'import secrets; print(secrets.token_urlsafe(32))'"
@@ -235,4 +237,10 @@ def _worker_url(given: object) -> str | None:
 
 
 def _history(given: Any) -> timedelta:
-    return parse_duration(given, "duration")
+    history = parse_duration(given, "duration")
+    if history < SHORTEST_HISTORY:
+        raise ConfigError(
+            "CRONLOCK_QUEUE_HISTORY must be at least 7d: what waits to be tried again must find "
+            "the records of what is done"
+        )
+    return history

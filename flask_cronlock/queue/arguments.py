@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from ..exceptions import ArgumentError, DeferError
@@ -24,13 +24,20 @@ def checked(task: Task, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
     try:
         task.signature.bind(**arguments)
     except TypeError as error:
-        raise DeferError(f"task {task.name!r}: {error}") from None
-    if task.takes_item and ITEM in arguments:
-        raise DeferError(f"task {task.name!r}: {ITEM!r} is the item itself; choose another name")
+        takes, given = task.signature, ", ".join(arguments)
+        words = f"task {task.name!r}: {error}; it takes {takes}, and was given ({given})"
+        raise DeferError(words) from None
+    refuse_item(task, arguments)
     if not _survives(arguments):
         name = next((name for name in arguments if not _survives(arguments[name])), "")
         raise ArgumentError(f"task {task.name!r}, {name}={shown(arguments.get(name))}")
     return arguments
+
+
+def refuse_item(task: Task, names: Collection[str]) -> None:
+    """Raise :exc:`DeferError` where an argument has the name of the item."""
+    if task.takes_item and ITEM in names:
+        raise DeferError(f"task {task.name!r}: {ITEM!r} is the item itself; choose another name")
 
 
 def _survives(value: Any) -> bool:

@@ -22,6 +22,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 
 from ..exceptions import DeferError
 from ..texts import shown
+from .arguments import refuse_item
 from .rows import defer_rows, queue_row
 from .task import Task
 
@@ -84,4 +85,5 @@ def _checked(task: Task, source: Source) -> CTE:
     except TypeError as error:
         cure = 'name the columns after the arguments, by label("user_id")'
         raise DeferError(f"task {task.name!r}: {error}: {cure}") from None
+    refuse_item(task, columns)
     return rows

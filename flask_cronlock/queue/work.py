@@ -154,7 +154,7 @@ def _do(desk: Desk, item: Item, in_database: bool, was_delivered: bool) -> Recor
 def _end(desk: Desk, tally: Tally, waits: list[timedelta]) -> None:
     if tally.left or waits:
         wait = None if tally.left else max(waits)
-        _log(logging.INFO, "row_put_back", tally, "; put back")
+        _log(logging.INFO, "row_put_back", tally, "")
         raise Redeliver(wait)
     if tally.doubt or tally.failed:
         _log(logging.ERROR, "row_given_up", tally, "; `flask cron items` lists them")

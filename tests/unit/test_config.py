@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
-from flask_cronlock.config import Config
+from flask_cronlock.config import SHORTEST_HISTORY, Config
 from flask_cronlock.exceptions import ConfigError
+from flask_cronlock.queue.registration import MOST_ATTEMPTS
+from flask_cronlock.queue.task import LONGEST_WAIT
 
 GOOD = "a-secret-of-good-length"
 
@@ -226,3 +228,10 @@ def test_a_secret_that_is_not_ascii_is_kept_as_its_bytes() -> None:
 
 def test_the_settings_do_not_show_the_secret() -> None:
     assert GOOD not in repr(load(secret=GOOD))
+
+
+def test_records_are_kept_for_longer_than_any_item_waits() -> None:
+    longest = (MOST_ATTEMPTS - 1) * LONGEST_WAIT
+    assert longest < SHORTEST_HISTORY
+    with pytest.raises(ConfigError, match="CRONLOCK_QUEUE_HISTORY must be at least 7d"):
+        load(queue_history="6d")
