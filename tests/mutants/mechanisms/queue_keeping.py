@@ -1,0 +1,178 @@
+"""What a worker puts back, when it is due again, and what is removed."""
+
+from __future__ import annotations
+
+from ..mechanism import Invariant, Mechanism
+
+KEEPING = "integration/test_queue_keeping.py"
+LOOKS = "integration/test_queue_looks.py"
+RETRIES = "unit/test_queue_retries.py"
+
+MECHANISMS = [
+    Mechanism(
+        name="only-stalled-rows-are-put-back",
+        keeps="The rows of workers that show a sign of life are left to them.",
+        invariant=Invariant.ONCE,
+        file="queue/keeper.py",
+        source="""
+  AND gone.last_heartbeat < now() - make_interval(secs => %(stalled_after)s)
+""",
+        instead="\n",
+        test_file=LOOKS,
+        test="test_rows_of_workers_that_show_no_sign_of_life_are_put_back_and_no_others",
+    ),
+    Mechanism(
+        name="only-own-queues-are-looked-through",
+        keeps="A worker puts back no rows of queues that it does not work off.",
+        invariant=Invariant.ONCE,
+        file="queue/keeper.py",
+        source="WHERE job.status = 'doing' AND job.queue_name = ANY(%(queues)s::varchar[])",
+        instead="WHERE job.status = 'doing'",
+        test_file=LOOKS,
+        test="test_rows_of_workers_that_show_no_sign_of_life_are_put_back_and_no_others",
+    ),
+    Mechanism(
+        name="nobodys-of-own-queues",
+        keeps="A worker puts back no row of nobody's that is another namespace's.",
+        invariant=Invariant.ONCE,
+        file="queue/keeper.py",
+        source="worker_id IS NULL AND queue_name = ANY(%(queues)s::varchar[])",
+        instead="worker_id IS NULL",
+        test_file=LOOKS,
+        test="test_rows_of_workers_that_show_no_sign_of_life_are_put_back_and_no_others",
+    ),
+    Mechanism(
+        name="not-stalled-itself",
+        keeps="A worker that slept does not take itself for dead.",
+        invariant=Invariant.ONCE,
+        file="queue/keeper.py",
+        source="  AND gone.id <> %(worker)s\n",
+        instead="",
+        test_file=LOOKS,
+        test="test_what_this_worker_has_in_hand_or_on_its_way_is_left",
+    ),
+    Mechanism(
+        name="rows-on-their-way-are-left",
+        keeps="A row whose fetching is not answered yet is not put back.",
+        invariant=Invariant.ONCE,
+        file="queue/keeper.py",
+        source="if not self._manager.fetching:",
+        instead="if True:",
+        test_file=LOOKS,
+        test="test_what_this_worker_has_in_hand_or_on_its_way_is_left",
+    ),
+    Mechanism(
+        name="dropped-at-two-looks",
+        keeps="A row that has just been taken is not put back as one that never arrived.",
+        invariant=Invariant.ONCE,
+        file="queue/keeper.py",
+        source="self._dropped & before",
+        instead="self._dropped",
+        test_file=LOOKS,
+        test="test_what_one_look_alone_found_is_not_put_back[LOOK_EVERY]",
+    ),
+    Mechanism(
+        name="nobodys-at-two-looks",
+        keeps="A row is put back as nobody's when its worker had the time to be listed again.",
+        invariant=Invariant.ONCE,
+        file="queue/keeper.py",
+        source="self._nobodys & before",
+        instead="self._nobodys",
+        test_file=LOOKS,
+        test="test_what_one_look_alone_found_is_not_put_back[NOBODYS_EVERY]",
+    ),
+    Mechanism(
+        name="looks-when-steady",
+        keeps="Nobody is taken for dead who had no time to show a sign of life.",
+        invariant=Invariant.ONCE,
+        file="queue/keeper.py",
+        source="""        if not self._heart.steady:
+            return
+        stalled""",
+        instead="        stalled",
+        test_file=LOOKS,
+        test="test_nothing_is_put_back_before_all_live_workers_may_have_shown_a_sign_of_life[True]",
+    ),
+    Mechanism(
+        name="nobodys-when-steady",
+        keeps="No row is taken for nobody's whose worker had no time to be listed again.",
+        invariant=Invariant.ONCE,
+        file="queue/keeper.py",
+        source="""        if not self._heart.steady:
+            return
+        before, self._nobodys""",
+        instead="        before, self._nobodys",
+        test_file=LOOKS,
+        test="test_nothing_is_put_back_before_all_live_workers_may_have_shown_a_sign_of_life[False]",
+    ),
+    Mechanism(
+        name="put-back-as-it-was-seen",
+        keeps="A row that was put back and taken since is not put back again.",
+        invariant=Invariant.ONCE,
+        file="queue/keeper.py",
+        source=" AND coalesce(job.worker_id, 0) = seen.worker",
+        instead="",
+        test_file=KEEPING,
+        test="test_a_row_that_another_worker_has_by_now_is_not_put_back",
+    ),
+    Mechanism(
+        name="put-back-without-a-wait",
+        keeps="Workers that put the same rows back do not wait for each other.",
+        invariant=Invariant.DUE,
+        file="queue/keeper.py",
+        source=" SKIP LOCKED",
+        instead="",
+        test_file=KEEPING,
+        test="test_a_row_that_is_being_put_back_by_another_worker_is_left_to_it",
+    ),
+    Mechanism(
+        name="unknown-tasks-are-put-back",
+        keeps="A row of a task that this release does not have waits for one that has it.",
+        invariant=Invariant.DUE,
+        file="queue/retries.py",
+        source="wait: float | None = self._until_known(job)",
+        instead="wait: float | None = None",
+        test_file=RETRIES,
+        test="test_what_is_unknown_here_is_waited_for_later_and_later_and_never_given_up",
+    ),
+    Mechanism(
+        name="broken-rows-come-to-an-end",
+        keeps="A row that breaks the worker's own code is tried later and later, and then fails.",
+        invariant=Invariant.NOT_SILENT,
+        file="queue/retries.py",
+        source="if times > MOST_BROKEN:",
+        instead="if False:",
+        test_file=RETRIES,
+        test="test_a_row_that_breaks_the_workers_code_is_tried_later_and_later_and_then_given_up",
+    ),
+    Mechanism(
+        name="breaks-are-counted-alone",
+        keeps="What was no break of the worker's code does not use up its tries.",
+        invariant=Invariant.DUE,
+        file="queue/retries.py",
+        source="times = self._broken[job.id]",
+        instead="times = job.attempts + self._broken[job.id]",
+        test_file=RETRIES,
+        test="test_a_row_that_breaks_the_workers_code_is_tried_later_and_later_and_then_given_up",
+    ),
+    Mechanism(
+        name="due-by-the-databases-clock",
+        keeps="A row is due again by the database's clock, whatever the worker's one says.",
+        invariant=Invariant.DATABASE_TIME,
+        file="queue/retries.py",
+        source="seconds=self._heart.clock_ahead + wait",
+        instead="seconds=wait",
+        test_file=RETRIES,
+        test="test_it_waits_by_the_databases_clock",
+    ),
+    Mechanism(
+        name="breaks-told-without-secrets",
+        keeps="What is told of a row that broke holds no secret.",
+        invariant=Invariant.SECRETS,
+        file="queue/retries.py",
+        source="log_words(error, self._secrets)",
+        instead="log_words(error, ())",
+        test_file=RETRIES,
+        test="test_what_broke_it_is_told_without_a_secret",
+    ),
+]
