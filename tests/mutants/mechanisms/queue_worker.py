@@ -202,7 +202,7 @@ MECHANISMS = [
         test="test_the_address_of_a_server_without_writes_is_refused",
     ),
     Mechanism(
-        name="no-listening-through-a-pooler",
+        name="no-notifications-through-a-pooler",
         keeps="A worker behind a pooler looks each second, and leaves no backend listening.",
         invariant=Invariant.DUE,
         file="queue/connecting.py",
