@@ -11,9 +11,7 @@ import pytest
 
 from sample_app.demo import verdict
 
-from ..support.demos import READY, copy_checkout, edit, hurried, needs_proc, started
-
-TWICE = "        for digests in ranges("
+from ..support.demos import READY, copy_checkout, hurried, needs_proc, started
 
 
 @pytest.fixture
@@ -59,34 +57,6 @@ def test_both_instances_keep_running_and_show_outbox_and_inbox_until_ctrl_c(copy
             assert b"already ran" in answer.read()
         demo.process.send_signal(signal.SIGINT)
         assert demo.ends() == 0
-
-
-@needs_proc
-def test_a_job_that_mails_twice_is_shown_as_such(copy: Path) -> None:
-    edit(
-        copy / "sample_app" / "digest.py",
-        ("User.last_digest_at < slot", "User.last_digest_at <= slot"),
-        (TWICE, f"        for _ in range(2)\n{TWICE}"),
-    )
-    with started("--once", checkout=copy) as demo:
-        shown = demo.output.read()
-        assert demo.ends() == 1, shown
-    assert re.search(r"Digests per user\n  2 each    200 users\n", shown)
-    assert re.search(r"Mails per user.*\n  2 each    200 users\n", shown)
-
-
-@needs_proc
-def test_mails_that_carry_another_id_when_sent_again_are_shown_as_such(copy: Path) -> None:
-    edit(
-        copy / "sample_app" / "mail.py",
-        ("item.message_id(DOMAIN)", "f'<{item.token}.{item.attempt}@{DOMAIN}>'"),
-    )
-    with started("--once", checkout=copy) as demo:
-        shown = demo.output.read()
-        assert demo.ends() == 1, shown
-    doubled = r"Mails per user.*\n  2 each      [1-4] users\n  1 each    19[6-9] users\n"
-    assert re.search(doubled, shown)
-    assert "NOT every count is 1." in shown
 
 
 ONCE = {(True, 1): 1000, (False, 0): 25}

@@ -6,7 +6,7 @@ from ..mechanism import Invariant, Mechanism
 
 SCHEMA = "integration/test_queue_schema.py"
 AUTOGENERATE = "integration/test_queue_autogenerate.py"
-MIGRATIONS = "integration/test_queue_migrations.py"
+MIGRATIONS = "proofs/test_queue_migrations.py"
 
 MECHANISMS = [
     Mechanism(
