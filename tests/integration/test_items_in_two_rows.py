@@ -65,8 +65,8 @@ def test_it_takes_over_once_the_first_row_is_in_nobodys_hands(
     first, second = twice(world, gate, delivery)
     world.database.query(
         "INSERT INTO cronlock_item (key, namespace, task, state, attempts, in_doubt, instance,"
-        " queue_row, started_at) SELECT concat('/', args->'origin'->>%s, '/call/', %s::text), '', 'call',"
-        " 'started', 1, false, 'dead', id, now() FROM procrastinate_jobs WHERE id = %s",
+        " queue_row, started_at) SELECT concat('/', args->'origin'->>%s, '/call/', %s::text), '',"
+        " 'call', 'started', 1, false, 'dead', id, now() FROM procrastinate_jobs WHERE id = %s",
         "scope",
         '{"n": 1}',
         first.id,
