@@ -97,4 +97,4 @@ def handoff_of(run: Run, state: AppState, session: Session) -> Handoff:
 def _checked_item(item: object) -> Mapping[str, Any]:
     if not isinstance(item, Mapping) or not all(isinstance(name, str) for name in item):
         raise DeferError(f"{shown(item)}: give a dict of the task's arguments for each item")
-    return dict(item)
+    return item if isinstance(item, dict) else dict(item)

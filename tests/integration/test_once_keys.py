@@ -108,7 +108,7 @@ def test_namespaces_do_not_share_keys(world: World) -> None:
 
 def test_a_key_is_no_item_and_an_item_is_no_key(world: World) -> None:
     keys: list[str] = []
-    world.cron.task("send")(lambda item, text: keys.append(item.key))
+    world.cron.task("send", key="text")(lambda item, text: keys.append(item.key))
     world.cron.job("once", every=LONG)(lambda run: run.defer("send", text="a"))
     value_of(world.run("once"))
     [row] = rows(world)

@@ -81,7 +81,7 @@ MECHANISMS = [
         step=5,
         file="statements.py",
         source="    answer = case(\n",
-        instead='    answer = case(\n        (otherwise == "already running", "already running"),\n',
+        instead='    answer = case((otherwise == "already running", "already running"),\n',
         test_file="integration/test_late_duplicates.py",
         test="test_it_is_told_so_though_somebody_holds_the_lock",
     ),
