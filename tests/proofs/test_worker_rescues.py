@@ -155,7 +155,7 @@ def test_a_task_that_only_a_newer_release_has_waits_for_its_worker(workshop: Wor
         assert set(workshop.rows()) == {row}
         assert set(workshop.rows().values()) <= {"todo", "doing"}
         with workshop.worker(times=times, NEWER_RELEASE="1"):
-            workshop.wait_until_empty()
+            workshop.wait_until_empty(120)
         assert older.end() == 0
         assert TRACEBACK not in older.said()
     assert workshop.noted() == ["item"]
