@@ -143,4 +143,14 @@ MECHANISMS = [
         test_file=ONCE,
         test="test_a_key_that_cannot_be_kept_is_refused[a\\x00]",
     ),
+    Mechanism(
+        name="argument-tells-by-its-name",
+        keeps="Another argument of the same value is another item.",
+        invariant=Invariant.NOT_SILENT,
+        file="queue/origin.py",
+        source="plain=len(task.key) == 1",
+        instead="plain=len(task.key) < 2",
+        test_file="unit/test_tasks_keys.py",
+        test="test_another_argument_of_the_same_value_is_another_item",
+    ),
 ]

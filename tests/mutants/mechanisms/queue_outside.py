@@ -102,4 +102,14 @@ MECHANISMS = [
         test_file=LOST,
         test=f"{WRITTEN_AGAIN}[Cut.AFTER-True-at_most_once]",
     ),
+    Mechanism(
+        name="other-releases-arguments-cost-no-attempt",
+        keeps="A row whose arguments the function here does not take waits for another release.",
+        invariant=Invariant.NOT_SILENT,
+        file="queue/work.py",
+        source="        _refuse_unknown(desk.task, item)\n",
+        instead="        pass\n",
+        test_file="integration/test_items_of_other_releases.py",
+        test="test_arguments_that_the_function_here_does_not_take_cost_no_attempt[at_most_once]",
+    ),
 ]
