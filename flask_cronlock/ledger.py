@@ -8,13 +8,13 @@ from datetime import datetime
 from typing import Any
 from uuid import uuid4
 
-from sqlalchemy import MetaData, Table, bindparam, insert, select, text, update
+from sqlalchemy import MetaData, Table, bindparam, insert, select, update
 from sqlalchemy.exc import DBAPIError
 
 from . import statements
 from .exceptions import ConfigError, TransactionEnded
 from .holders import Holder, find_holder
-from .limits import milliseconds
+from .limits import LIMIT_WAIT, milliseconds
 from .run import Run
 from .schedule import Slot
 from .sqlerrors import waited_for_row
@@ -22,7 +22,6 @@ from .tables import make_tables
 from .transaction import GuardedTransaction
 
 BROKEN_MEANWHILE = "broken meanwhile"
-LIMIT_WAIT = text("SELECT set_config('lock_timeout', :lock_timeout, true)")
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,6 +56,7 @@ SELECT clock_timestamp() AS clock, now() AS began, pg_backend_pid() AS pid, {SER
                   || '+' || CAST(:timeout AS text) || ' ' || CAST(:instance AS text), true)
 """)
 
+LIMIT_WAIT = text("SELECT set_config('lock_timeout', :lock_timeout, true)")
 REARM = """
 SELECT set_config('statement_timeout', %(left)s, true),
        set_config('idle_in_transaction_session_timeout', %(left)s, true)

@@ -11,11 +11,14 @@ from sqlalchemy import Table
 
 from .config import Config
 from .exceptions import ConfigError
+from .instance import with_pid
 from .ledger import Ledger
+from .limits import SHORT_TIMEOUT
 from .queue.records import Records
 from .queue.requests import Requests
 from .queue.tasks import Tasks
 from .registry import Registry
+from .transaction import GuardedTransaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +32,10 @@ class AppState:
     tasks: Tasks
     records: Records
     requests: Requests
+
+    def brief(self) -> GuardedTransaction:
+        """Return a transaction for a look or a record of our own; it needs an app context."""
+        return GuardedTransaction(self.db.engine, SHORT_TIMEOUT, with_pid(self.config.instance))
 
     @property
     def tables(self) -> list[Table]:

@@ -8,10 +8,7 @@ from typing import Any
 import click
 
 from ..holders import Holder, all_holders
-from ..instance import with_pid
-from ..limits import SHORT_TIMEOUT
 from ..state import this_state
-from ..transaction import GuardedTransaction
 from .group import cron_commands, json_option
 from .terminal import errors_told, print_table
 
@@ -22,11 +19,7 @@ def list_holders(as_json: bool) -> None:
     """List who holds an advisory lock in this database: job, pid, instance, since, state."""
     state = this_state()
     config = state.config
-    instance = with_pid(config.instance)
-    with (
-        errors_told(state.config.secrets),
-        GuardedTransaction(state.db.engine, SHORT_TIMEOUT, instance) as tx,
-    ):
+    with errors_told(state.config.secrets), state.brief() as tx:
         holders = all_holders(tx, config.namespace, state.jobs)
     if as_json:
         click.echo(json.dumps([_holder_record(holder) for holder in holders], indent=2))

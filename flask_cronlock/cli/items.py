@@ -7,12 +7,9 @@ from collections.abc import Mapping, Sequence
 
 import click
 
-from ..instance import with_pid
-from ..limits import SHORT_TIMEOUT
 from ..queue.docket import GIVEN_UP, Docket, Entry
 from ..queue.records import State
 from ..state import this_state
-from ..transaction import GuardedTransaction
 from .group import cron_commands, json_option
 from .terminal import errors_told, print_table
 
@@ -58,11 +55,7 @@ def list_items(
         }
     )
     state = this_state()
-    instance = with_pid(state.config.instance)
-    with (
-        errors_told(state.config.secrets),
-        GuardedTransaction(state.db.engine, SHORT_TIMEOUT, instance) as tx,
-    ):
+    with errors_told(state.config.secrets), state.brief() as tx:
         docket = Docket(tx, state)
         if changes:
             count = docket.retry_all(chosen or [State.FAILED], task) if retry_all else 0

@@ -10,12 +10,9 @@ import click
 from flask import current_app
 
 from ..durations import format_duration
-from ..instance import with_pid
 from ..jobs import CatchUp, Job
-from ..limits import SHORT_TIMEOUT
 from ..orphans import MOST_COUNTED, Orphan, find_orphans
 from ..state import this_state
-from ..transaction import GuardedTransaction
 from .group import cron_commands, json_option
 from .terminal import Instant, errors_told, print_table
 
@@ -91,12 +88,8 @@ def _about_job(record: dict[str, Any]) -> list[str]:
 
 def _list_orphans(as_json: bool) -> None:
     state = this_state()
-    instance = with_pid(state.config.instance)
     names = [name for job in state.jobs for name in job.names]
-    with (
-        errors_told(state.config.secrets),
-        GuardedTransaction(state.db.engine, SHORT_TIMEOUT, instance) as tx,
-    ):
+    with errors_told(state.config.secrets), state.brief() as tx:
         orphans = find_orphans(tx, state.ledger, state.config.namespace, names)
     records = [_orphan_record(orphan) for orphan in orphans]
     if as_json:

@@ -74,7 +74,7 @@ class Belt:
         call: Any = Task(
             self._call, blueprint=self._queue, name="row", queue="", pass_context=True, retry=retry
         )
-        self._queue.tasks = AnyTask(call)
+        self._queue.tasks = OneTask(call)
 
     @property
     def in_hand(self) -> int:
@@ -184,7 +184,7 @@ class Belt:
         return ended.result()
 
 
-class AnyTask(dict[str, Any]):
+class OneTask(dict[str, Any]):
     """Procrastinate's tasks: whatever a row names, it is one call here."""
 
     def __init__(self, call: Any) -> None:

@@ -9,8 +9,6 @@ from itertools import chain, repeat
 from typing import TypeVar
 
 from ..exceptions import OutcomeUnknown, Unavailable
-from ..instance import with_pid
-from ..limits import SHORT_TIMEOUT
 from ..state import AppState
 from ..transaction import GuardedTransaction
 
@@ -22,16 +20,10 @@ PATIENCE = 600.0
 """Seconds: a failover, or the restart of a database, takes less."""
 
 
-def brief(state: AppState) -> GuardedTransaction:
-    """Return a transaction for a look or a record; nothing of a task's is done in it."""
-    instance = with_pid(state.config.instance)
-    return GuardedTransaction(state.db.engine, SHORT_TIMEOUT, instance)
-
-
 @contextmanager
 def brief_write(state: AppState) -> Iterator[GuardedTransaction]:
-    """Yield such a transaction, and commit it."""
-    with brief(state) as tx:
+    """Yield a short transaction of our own, and commit it."""
+    with state.brief() as tx:
         yield tx
         tx.prove()
         tx.commit()

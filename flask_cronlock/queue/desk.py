@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from flask import Flask
-from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
 from ..exceptions import NotDone
@@ -18,14 +17,12 @@ from ..sqlerrors import waited_for_row
 from ..state import AppState
 from ..texts import error_text, loggable
 from ..transaction import GuardedTransaction
-from .brief import brief, brief_write, patiently
+from .brief import brief_write, patiently
 from .item import Item
 from .records import BUSY, ENDED, Record, Records, State
 from .task import Delivery, Task
 
 logger = logging.getLogger("flask_cronlock")
-
-LIMIT_WAIT = text("SELECT set_config('lock_timeout', :lock_timeout, true)")
 
 
 @dataclass(slots=True)
@@ -54,7 +51,7 @@ class Desk:
 
     def look(self, keys: Sequence[str]) -> dict[str, Record]:
         """Return what is recorded of the items with *keys*."""
-        with brief(self.state) as tx:
+        with self.state.brief() as tx:
             return self.records.look(tx, keys, self.queue_row)
 
     def begin(self, item: Item, follows: bool) -> Record | None:
@@ -62,7 +59,7 @@ class Desk:
 
         :param follows: whether one may be made after another one that never ended.
         """
-        with brief(self.state) as tx:
+        with self.state.brief() as tx:
             try:
                 record = self.records.begin(tx, item, follows, self.queue_row)
             except DBAPIError as error:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Table, case, cast, func, literal, select, update
+from sqlalchemy import ColumnElement, Table, case, cast, func, literal, select, true, update
 from sqlalchemy.dialects.postgresql import JSONB
 
 from ..exceptions import ItemError
@@ -66,7 +66,7 @@ class Docket:
     def retry_all(self, states: Collection[State], task: str | None = None) -> int:
         """Do as :meth:`retry` for all in *states*, or those of one *task*; return how many."""
         row = self._rows.c
-        these = row.task == self.state.tasks.get(task).name if task else row.task == row.task
+        these = row.task == self.state.tasks.get(task).name if task else true()
         return self._retry(these, [state for state in states if state in GIVEN_UP])
 
     def _retry(self, these: ColumnElement[bool], states: Collection[State]) -> int:

@@ -18,7 +18,7 @@ from ..runner import run_job
 from ..state import AppState
 from ..telling import log_words
 from ..texts import error_text
-from .brief import brief, brief_write, patiently
+from .brief import brief_write, patiently
 from .requests import Request
 from .work import WHEN_UNAVAILABLE, Delivered, GivenUp, Redeliver
 
@@ -87,7 +87,7 @@ class Errand:
 
     def _ran_before(self, request: Request, job: Job) -> Ran[Any] | None:
         """Return what a run came to that was kept, and whose worker died before it told."""
-        with brief(self._state) as tx:
+        with self._state.brief() as tx:
             run = self._state.requests.kept_run(tx, self._state.ledger.run, request)
         if run is None:
             return None

@@ -12,15 +12,12 @@ from flask import Flask
 
 from ..answers import about_request
 from ..contexts import fresh_context, own_context
-from ..instance import with_pid
 from ..jobs import Job
-from ..limits import SHORT_TIMEOUT
 from ..planning import Plan
 from ..refusal import refused
 from ..reports import Reports
 from ..results import Outcome, Reason, Skipped
 from ..state import AppState
-from ..transaction import GuardedTransaction
 from .requests import Queued, Request
 
 logger = logging.getLogger("flask_cronlock")
@@ -52,7 +49,7 @@ def hand_over(
 def _attempt(state: AppState, plan: Plan) -> Queued | Outcome:
     if not state.config.enabled:
         return Skipped(Reason.PAUSED, job=plan.job.name, instance=plan.instance)
-    with GuardedTransaction(state.db.engine, SHORT_TIMEOUT, plan.instance) as tx:
+    with state.brief() as tx:
         run = plan.make_run(tx.clock)
         if plan.is_too_late(run):
             return Skipped(Reason.TOO_LATE, **run.about)
@@ -69,9 +66,8 @@ def _attempt(state: AppState, plan: Plan) -> Queued | Outcome:
 
 def find_request(state: AppState, request: UUID) -> tuple[Request, str | None] | None:
     """Return the request of an id, and the state of its row in the queue."""
-    config = state.config
-    with GuardedTransaction(state.db.engine, SHORT_TIMEOUT, with_pid(config.instance)) as tx:
-        return state.requests.get(tx, config.namespace, request)
+    with state.brief() as tx:
+        return state.requests.get(tx, state.config.namespace, request)
 
 
 def _tell(queued: Queued) -> None:

@@ -64,10 +64,6 @@ class Tasks:
         for queue in sorted({DEFAULT_QUEUE, JOBS_QUEUE, *(task.queue for task in self)}):
             queue_name(namespace, queue)
 
-    def queues(self, namespace: str) -> list[str]:
-        """Return the queues of all tasks, as they are named in the database."""
-        return sorted({queue_name(namespace, task.queue) for task in self})
-
     def __contains__(self, name: object) -> bool:
         return name in self._tasks
 

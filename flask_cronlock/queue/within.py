@@ -9,11 +9,12 @@ from sqlalchemy.exc import DBAPIError
 
 from ..contexts import own_context
 from ..exceptions import OutcomeUnknown, TransactionEnded
+from ..limits import LIMIT_WAIT
 from ..session import joined_session
 from ..sqlerrors import waited_for_row
 from ..texts import error_text
 from ..transaction import GuardedTransaction
-from .desk import LIMIT_WAIT, Desk
+from .desk import Desk
 from .item import Item
 from .records import BUSY, Record, State
 

@@ -12,10 +12,10 @@ from sqlalchemy.exc import DBAPIError
 
 from flask_cronlock import Item, NotDone
 
+from ..support.plays import Calls, Errors
 from ..support.tasks import (
     GivenUp,
     Redeliver,
-    Row,
     in_a_process,
     records,
     rows,
@@ -25,54 +25,23 @@ from ..support.tasks import (
 from ..support.tasks_app import ATTEMPTS
 from ..support.worlds import World
 
-Errors = list[BaseException | None]
-
-
-class Play:
-    """One task, ``send``, and what its calls end with."""
-
-    def __init__(self, world: World) -> None:
-        self.world = world
-        self.errors: Errors = []
-        self.calls: list[tuple[str, int]] = []
-        self.seen: list[object] = []
-        world.cron.task("send", delivery="at_least_once", attempts=3, backoff="10s")(self._send)
-
-    def _send(self, item: Item, n: int) -> None:
-        self.seen += records(self.world)
-        self.calls.append((item.token, item.attempt))
-        error = self.errors.pop(0)
-        if error is not None:
-            raise error
-
-    def deferred(self, errors: Errors) -> Row:
-        self.errors = errors
-        with self.world.app.app_context():
-            self.world.cron.defer(self.world.db.session, "send", n=1)
-            self.world.db.session.commit()
-        [row] = rows(self.world)
-        return row
-
 
 @pytest.fixture(scope="module")
-def shared(module_world: World) -> Play:
-    return Play(module_world)
+def shared(module_world: World) -> Calls:
+    return Calls(module_world, "at_least_once")
 
 
 @pytest.fixture
-def play(shared: Play) -> Play:
-    shared.world.database.emptied()
-    shared.seen.clear()
-    shared.calls.clear()
-    return shared
+def play(shared: Calls) -> Calls:
+    return shared.anew()
 
 
 @pytest.fixture
-def world(play: Play) -> World:
+def world(play: Calls) -> World:
     return play.world
 
 
-def test_each_attempt_is_counted_and_committed_before_its_call(world: World, play: Play) -> None:
+def test_each_attempt_is_counted_and_committed_before_its_call(world: World, play: Calls) -> None:
     row = play.deferred([ValueError("read timeout"), NotDone("refused"), None])
     work_to_the_end(world, row)
     assert play.seen == [("started", 1, False), ("started", 2, True), ("started", 3, True)]
@@ -81,14 +50,14 @@ def test_each_attempt_is_counted_and_committed_before_its_call(world: World, pla
     assert records(world) == [("done", 3, False)]
 
 
-def test_once_it_is_done_it_is_not_called_again(world: World, play: Play) -> None:
+def test_once_it_is_done_it_is_not_called_again(world: World, play: Calls) -> None:
     row = play.deferred([None])
     for attempts in range(3):
         work(world, row, attempts)
     assert len(play.calls) == 1
 
 
-def test_the_waits_grow(world: World, play: Play) -> None:
+def test_the_waits_grow(world: World, play: Calls) -> None:
     row = play.deferred([ValueError()] * 3)
     waits = []
     for attempts in range(2):
@@ -110,7 +79,7 @@ def test_the_waits_grow(world: World, play: Play) -> None:
     ids=["never known", "first not known", "last not known", "known"],
 )
 def test_what_is_given_up_is_in_doubt_unless_it_was_surely_never_done(
-    world: World, play: Play, errors: Errors, state: str
+    world: World, play: Calls, errors: Errors, state: str
 ) -> None:
     row = play.deferred(errors)
     assert isinstance(work_to_the_end(world, row), GivenUp)
@@ -142,7 +111,7 @@ def test_workers_that_are_killed_in_the_call_call_it_as_often_as_is_allowed(worl
 
 
 def test_after_one_that_was_killed_it_is_called_again_with_its_key(
-    world: World, play: Play
+    world: World, play: Calls
 ) -> None:
     row = play.deferred([None, None])
     work(world, row)
@@ -153,7 +122,9 @@ def test_after_one_that_was_killed_it_is_called_again_with_its_key(
     assert play.calls[0][0] == play.calls[1][0]
 
 
-def test_what_a_call_writes_is_kept_with_its_end_or_it_has_failed(world: World, play: Play) -> None:
+def test_what_a_call_writes_is_kept_with_its_end_or_it_has_failed(
+    world: World, play: Calls
+) -> None:
     @world.cron.task(delivery="at_least_once", attempts=2)
     def write(item: Item) -> None:
         world.note("sent")
@@ -173,7 +144,7 @@ def test_what_a_call_writes_is_kept_with_its_end_or_it_has_failed(world: World, 
     assert world.notes == ["sent"]
 
 
-def test_a_call_may_take_a_new_session_and_defer_more(world: World, play: Play) -> None:
+def test_a_call_may_take_a_new_session_and_defer_more(world: World, play: Calls) -> None:
     @world.cron.task(delivery="at_least_once")
     def sending(n: int) -> None:
         world.db.session.remove()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from flask_cronlock import Item, NotDone
+from flask_cronlock import NotDone
 
+from ..support.plays import Calls
 from ..support.tasks import (
     GivenUp,
     Redeliver,
-    Row,
     Tally,
     in_a_process,
     records,
@@ -19,59 +19,29 @@ from ..support.tasks import (
 )
 from ..support.worlds import World
 
-Errors = list[BaseException | None]
-
-
-class Play:
-    """One task, ``send``, and what its calls end with."""
-
-    def __init__(self, world: World) -> None:
-        self.world = world
-        self.errors: Errors = []
-        self.seen: list[object] = []
-        world.cron.task("send", delivery="at_most_once", attempts=3)(self._send)
-
-    def _send(self, item: Item, n: int) -> None:
-        self.seen += records(self.world)
-        self.world.mark()
-        error = self.errors.pop(0)
-        if error is not None:
-            raise error
-
-    def deferred(self, errors: Errors, count: int = 1) -> Row:
-        self.errors = errors
-        with self.world.app.app_context():
-            items = [{"n": n} for n in range(count)]
-            self.world.cron.defer_many(self.world.db.session, "send", items, batch=count)
-            self.world.db.session.commit()
-        [row] = rows(self.world)
-        return row
-
 
 @pytest.fixture(scope="module")
-def shared(module_world: World) -> Play:
-    return Play(module_world)
+def shared(module_world: World) -> Calls:
+    return Calls(module_world, "at_most_once")
 
 
 @pytest.fixture
-def play(shared: Play) -> Play:
-    shared.world.database.emptied()
-    shared.seen.clear()
-    return shared
+def play(shared: Calls) -> Calls:
+    return shared.anew()
 
 
 @pytest.fixture
-def world(play: Play) -> World:
+def world(play: Calls) -> World:
     return play.world
 
 
-def test_an_attempt_is_counted_and_committed_before_the_call(world: World, play: Play) -> None:
+def test_an_attempt_is_counted_and_committed_before_the_call(world: World, play: Calls) -> None:
     work(world, play.deferred([None]))
     assert play.seen == [("started", 1, False)]
     assert records(world) == [("done", 1, False)]
 
 
-def test_it_is_called_once_however_often_its_row_is_delivered(world: World, play: Play) -> None:
+def test_it_is_called_once_however_often_its_row_is_delivered(world: World, play: Calls) -> None:
     row = play.deferred([None])
     for attempts in range(3):
         work(world, row, attempts)
@@ -80,7 +50,7 @@ def test_it_is_called_once_however_often_its_row_is_delivered(world: World, play
 
 @pytest.mark.parametrize("error", [ValueError("read timeout"), SystemExit(1)])
 def test_an_error_leaves_it_in_doubt_and_it_is_never_called_again(
-    world: World, play: Play, error: BaseException
+    world: World, play: Calls, error: BaseException
 ) -> None:
     row = play.deferred([error])
     with pytest.raises(GivenUp, match="1 in doubt"):
@@ -91,7 +61,7 @@ def test_an_error_leaves_it_in_doubt_and_it_is_never_called_again(
     assert records(world) == [("doubt", 1, True)]
 
 
-def test_what_was_surely_not_done_is_tried_again(world: World, play: Play) -> None:
+def test_what_was_surely_not_done_is_tried_again(world: World, play: Calls) -> None:
     row = play.deferred([NotDone("refused"), None])
     with pytest.raises(Redeliver) as told:
         work(world, row)
@@ -101,21 +71,21 @@ def test_what_was_surely_not_done_is_tried_again(world: World, play: Play) -> No
     assert records(world) == [("done", 2, False)]
 
 
-def test_what_was_never_done_has_failed_and_is_in_no_doubt(world: World, play: Play) -> None:
+def test_what_was_never_done_has_failed_and_is_in_no_doubt(world: World, play: Calls) -> None:
     row = play.deferred([NotDone("refused")] * 3)
     assert "1 failed" in str(work_to_the_end(world, row))
     assert world.marks == 3
     assert records(world) == [("failed", 3, False)]
 
 
-def test_a_doubt_after_what_was_surely_not_done(world: World, play: Play) -> None:
+def test_a_doubt_after_what_was_surely_not_done(world: World, play: Calls) -> None:
     row = play.deferred([NotDone("refused"), ValueError("read timeout")])
     assert "1 in doubt" in str(work_to_the_end(world, row))
     assert world.marks == 2
     assert records(world) == [("doubt", 2, True)]
 
 
-def test_one_in_doubt_does_not_hold_up_the_others(world: World, play: Play) -> None:
+def test_one_in_doubt_does_not_hold_up_the_others(world: World, play: Calls) -> None:
     row = play.deferred([None, ValueError("read timeout"), None], count=3)
     with pytest.raises(GivenUp, match="2 done, 1 in doubt"):
         work(world, row)

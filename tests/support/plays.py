@@ -1,4 +1,4 @@
-"""A task whose items do what a test says, in rows of one or many."""
+"""Tasks whose items do what a test says, in rows of one or many."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from collections.abc import Callable
 from flask_cronlock import Item
 
 from .sites import BRISK
-from .tasks import Row, rows
+from .tasks import Row, records, rows
 from .worlds import World
 
 Body = Callable[[Item, int], object]
+Errors = list[BaseException | None]
 
 
 class Play:
@@ -40,12 +41,48 @@ class Play:
         """Have the queue hold one row of *count* items, for *body*."""
         self.body = body
         self.called.clear()
-        with self.world.app.app_context():
-            items = [{"n": n} for n in range(count)]
-            self.world.cron.defer_many(self.world.db.session, task, items, batch=count)
-            self.world.db.session.commit()
-        [row] = rows(self.world)
-        return row
+        return _deferred(self.world, task, count)
+
+
+class Calls:
+    """The task ``send``, whose effect is outside the database, and what its calls end with."""
+
+    def __init__(self, world: World, delivery: str) -> None:
+        self.world = world
+        self.errors: Errors = []
+        self.calls: list[tuple[str, int]] = []
+        self.seen: list[object] = []
+        """What was recorded of the items during each call."""
+        world.cron.task("send", delivery=delivery, attempts=3, backoff="10s")(self._send)
+
+    def _send(self, item: Item, n: int) -> None:
+        self.seen += records(self.world)
+        self.calls.append((item.token, item.attempt))
+        self.world.mark()
+        error = self.errors.pop(0)
+        if error is not None:
+            raise error
+
+    def anew(self) -> Calls:
+        """Return it with nothing in the database."""
+        self.world.database.emptied()
+        self.seen.clear()
+        self.calls.clear()
+        return self
+
+    def deferred(self, errors: Errors, count: int = 1) -> Row:
+        """Have the queue hold one row of *count* items, whose calls end with *errors*."""
+        self.errors = errors
+        return _deferred(self.world, "send", count)
+
+
+def _deferred(world: World, task: str, count: int) -> Row:
+    with world.app.app_context():
+        items = [{"n": n} for n in range(count)]
+        world.cron.defer_many(world.db.session, task, items, batch=count)
+        world.db.session.commit()
+    [row] = rows(world)
+    return row
 
 
 def nothing(item: Item, n: int) -> None: ...
