@@ -18,9 +18,9 @@ from typing import Any
 
 import pytest
 
-from ..support.clock_processes import Process
 from ..support.databases import Database
 from ..support.instances import Instance, at_once, gunicorn
+from ..support.logged import Process
 from ..support.mail_app import TABLES
 from ..support.named import HEADER
 from ..support.processes import wait_until

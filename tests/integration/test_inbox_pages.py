@@ -15,7 +15,7 @@ from sample_app.extensions import db
 from sample_app.sink import keep
 
 from ..support.databases import Database
-from ..support.samples import sample_on
+from ..support.samples import listed, sample_on
 
 
 @pytest.fixture
@@ -55,12 +55,7 @@ def test_outbox_and_inbox_lead_to_each_other(client: FlaskClient) -> None:
 def test_every_mail_is_on_one_page(app: Flask, client: FlaskClient) -> None:
     for number in range(60):
         arrive(app, number)
-    path, seen, pages = "/inbox", [], 0
-    while path:
-        page = client.get(path).text
-        seen += re.findall(r"reader\d+@example\.com", page)
-        older = re.search(r'href="([^"]+)" rel="next"', page)
-        path, pages = older[1] if older else "", pages + 1
+    seen, pages = listed(client, "/inbox")
     assert len(seen) == len(set(seen)) == 60
     assert pages == 3
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import runpy
 import threading
 from collections.abc import Iterator
@@ -21,6 +20,7 @@ from sample_app.digest import ZONE, write_digests
 from sample_app.extensions import cron, db
 
 from ..support.databases import Database
+from ..support.samples import listed
 
 ROOT = Path(__file__).resolve().parents[2]
 SLOT = datetime(2026, 10, 25, 7, tzinfo=ZoneInfo(ZONE))
@@ -85,12 +85,7 @@ def test_a_digest_written_twice_is_shown(app: Flask, client: FlaskClient) -> Non
 
 def test_every_digest_is_on_one_page(app: Flask, client: FlaskClient) -> None:
     mail(app, SLOT)
-    path, seen, pages = "/", [], 0
-    while path:
-        page = client.get(path).text
-        seen += re.findall(r"reader\d+@example\.com", page)
-        older = re.search(r'href="([^"]+)" rel="next"', page)
-        path, pages = older[1] if older else "", pages + 1
+    seen, pages = listed(client, "/")
     assert len(seen) == len(set(seen)) == 60
     assert pages == 3
 

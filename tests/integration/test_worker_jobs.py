@@ -11,26 +11,26 @@ import pytest
 from flask_cronlock import Ran
 from flask_cronlock.testing import manual_clock
 
-from ..support.errands import GOOD, digest_job, requests, rows, told, work
+from ..support.errands import (
+    ON_THE_QUEUE,
+    ROOMY,
+    SLOT_HEADER,
+    digest_job,
+    hit,
+    requests,
+    rows,
+    told,
+    work,
+)
 from ..support.outcomes import value_of
 from ..support.worlds import World
 
 pytestmark = pytest.mark.shared_database
 
-SLOT_HEADER = "X-Slot"
-ON_THE_QUEUE = [("cronlock.jobs", "cronlock-run", "todo")]
-
 
 @pytest.fixture
 def world(make_world: Callable[..., World], route: str) -> World:
-    options = {"pool_size": 5, "max_overflow": 20, "connect_args": {"prepare_threshold": None}}
-    return make_world(url=route, engine_options=options, CRONLOCK_SLOT_HEADER=SLOT_HEADER)
-
-
-def hit(world: World, moment: datetime) -> Any:
-    """Hit ``digest`` for the slot of *moment*."""
-    headers = {**GOOD, SLOT_HEADER: moment.isoformat()}
-    return world.app.test_client().post("/api/cron/digest", headers=headers)
+    return make_world(url=route, engine_options=ROOMY, CRONLOCK_SLOT_HEADER=SLOT_HEADER)
 
 
 def pause(world: World) -> None:

@@ -19,9 +19,10 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from ..support.clock_processes import TRACEBACK, Process, Stage
+from ..support.clock_processes import TRACEBACK, Stage
 from ..support.databases import Database, Server
 from ..support.instances import Instance
+from ..support.logged import Process
 from ..support.pgbouncer import PgBouncer, pgbouncer_before
 from ..support.processes import wait_until
 from ..support.worlds import World

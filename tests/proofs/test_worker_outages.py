@@ -9,8 +9,9 @@ from collections.abc import Iterator
 import pytest
 from sqlalchemy import make_url
 
-from ..support.clock_processes import TRACEBACK, Process
+from ..support.clock_processes import TRACEBACK
 from ..support.databases import Database, Server, fresh_database, temporary
+from ..support.logged import Process
 from ..support.pgbouncer import pgbouncer_before
 from ..support.processes import wait_until
 from ..support.queue_workers import QUICK, Workshop

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .clock_processes import Process
 from .databases import Database
+from .logged import Process, logged
 from .processes import wait_until
 from .redis_server import RedisServer
 
@@ -75,22 +73,9 @@ class Shop:
     def process(self, line: str) -> Iterator[Process]:
         """Run a command line until the end of the block, and then it and all its children."""
         log = self.folder / f"{line.split()[0]}.log"
-        with log.open("ab") as output:
-            popen = subprocess.Popen(
-                ["/bin/sh", "-c", f"exec {line}"],
-                cwd=self.folder,
-                env=self._environment,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-        try:
-            yield Process(popen, log)
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(popen.pid, signal.SIGKILL)
-            popen.wait(10)
+        command = ["/bin/sh", "-c", f"exec {line}"]
+        with logged(command, log, cwd=self.folder, env=self._environment) as process:
+            yield process
 
     @property
     def _environment(self) -> dict[str, str]:

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-import signal
-import subprocess
 import sys
 import tempfile
 from collections import Counter
@@ -20,6 +16,7 @@ from typing import Any
 
 from .databases import Database
 from .instances import ROOT, Instance, environment, gunicorn
+from .logged import Process, logged
 from .processes import wait_until
 
 APP = "tests.support.clock_app"
@@ -30,40 +27,6 @@ CREATE TABLE effect (job text, slot timestamptz, pid int)
 TRACEBACK = "Traceback (most recent call last)"
 
 Jobs = Mapping[str, Mapping[str, Any]]
-
-
-@dataclass
-class Process:
-    """A ``flask`` command that goes on, and its log."""
-
-    popen: subprocess.Popen[bytes]
-    log: Path
-
-    @property
-    def pid(self) -> int:
-        return self.popen.pid
-
-    def said(self) -> str:
-        return self.log.read_text()
-
-    def wait_for(self, words: str, seconds: float = 30) -> None:
-        """Wait until it has said *words*; fail when it ends before."""
-
-        def heard() -> bool:
-            if words in self.said():
-                return True
-            assert self.popen.poll() is None, self.said()
-            return False
-
-        wait_until(heard, seconds)
-
-    def send(self, number: int) -> None:
-        self.popen.send_signal(number)
-
-    def end(self, number: int = signal.SIGTERM, seconds: float = 40) -> int:
-        """Send it a signal, and return the status that it ends with."""
-        self.popen.send_signal(number)
-        return self.popen.wait(seconds)
 
 
 @dataclass(frozen=True)
@@ -91,21 +54,9 @@ class Stage:
         """Run a ``flask`` command until the end of the block, and then it and all its children."""
         with tempfile.TemporaryDirectory(prefix="cronlock-clock-") as folder:
             log = Path(folder) / "log"
-            with log.open("wb") as output:
-                popen = subprocess.Popen(
-                    [sys.executable, "-m", "flask", "--app", APP, *words],
-                    cwd=ROOT,
-                    env=self.environment(jobs, url, **extra),
-                    stdout=output,
-                    stderr=subprocess.STDOUT,
-                    start_new_session=True,
-                )
-            try:
-                yield Process(popen, log)
-            finally:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(popen.pid, signal.SIGKILL)
-                popen.wait(10)
+            command = [sys.executable, "-m", "flask", "--app", APP, *words]
+            with logged(command, log, cwd=ROOT, env=self.environment(jobs, url, **extra)) as made:
+                yield made
 
     @contextmanager
     def web(

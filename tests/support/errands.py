@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
 from flask_cronlock.queue.errand import run_request
@@ -12,7 +13,10 @@ from .clocks import state_of
 from .outcomes import LONG
 from .worlds import SECRET, World
 
-"""Seconds that a busy machine may have taken since a wait was named."""
+SLOT_HEADER = "X-Slot"
+ON_THE_QUEUE = [("cronlock.jobs", "cronlock-run", "todo")]
+ROOMY = {"pool_size": 5, "max_overflow": 20, "connect_args": {"prepare_threshold": None}}
+"""An engine for many hits at once, behind a pooler too."""
 GOOD = {"Authorization": f"Bearer {SECRET}"}
 
 
@@ -24,6 +28,12 @@ def digest_job(world: World, work: Callable[[], Any] = lambda: None, **how: Any)
         return work()
 
     world.cron.job("digest", on="worker", **({"every": LONG} | how))(digest)
+
+
+def hit(world: World, moment: datetime) -> Any:
+    """Hit ``digest`` for the slot of *moment*."""
+    headers = {**GOOD, SLOT_HEADER: moment.isoformat()}
+    return world.app.test_client().post("/api/cron/digest", headers=headers)
 
 
 def rows(world: World) -> list[tuple[Any, ...]]:

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import json
-import os
-import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -20,9 +16,9 @@ from psycopg.types.json import Jsonb
 
 from flask_cronlock.queue.tasks import queue_name
 
-from .clock_processes import Process
 from .databases import Database
 from .instances import ROOT, environment
+from .logged import Process, logged
 from .processes import wait_until
 from .worlds import world_on
 
@@ -73,24 +69,11 @@ class Workshop:
         command = [*FLASK, "--app", self.app, "cron", "worker", *options]
         with tempfile.TemporaryDirectory(prefix="cronlock-worker-") as folder:
             log = Path(folder) / "log"
-            with log.open("wb") as output:
-                popen = subprocess.Popen(
-                    command,
-                    cwd=ROOT,
-                    env=environment(self.database, url, **extra),
-                    stdout=output,
-                    stderr=subprocess.STDOUT,
-                    start_new_session=True,
-                )
-            try:
-                process = Process(popen, log)
+            env = environment(self.database, url, **extra)
+            with logged(command, log, cwd=ROOT, env=env) as process:
                 if begins:
                     process.wait_for("The worker began")
                 yield process
-            finally:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(popen.pid, signal.SIGKILL)
-                popen.wait(10)
 
     def defer(
         self, task: str, *names: str, queue: str = "default", seconds: float = 0

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from flask import Flask
+from flask.testing import FlaskClient
 
 from sample_app import create_app
 from sample_app.extensions import db
@@ -36,3 +38,15 @@ def make_tables(app: Flask) -> None:
     for command in (["cron", "init-db"], ["sample", "init-db"]):
         result = app.test_cli_runner().invoke(args=command)
         assert result.exit_code == 0, result.output
+
+
+def listed(client: FlaskClient, path: str) -> tuple[list[str], int]:
+    """Return the readers that are listed from *path* on, page by page, and how many pages."""
+    readers: list[str] = []
+    pages = 0
+    while path:
+        page = client.get(path).text
+        readers += re.findall(r"reader\d+@example\.com", page)
+        older = re.search(r'href="([^"]+)" rel="next"', page)
+        path, pages = older[1] if older else "", pages + 1
+    return readers, pages
